@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -13,7 +14,10 @@ import (
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -171,6 +175,116 @@ var _ = Describe("The order of dependencies on a hub with OCM", Label("ocm"), on
 		for _, name := range f.names {
 			Eventually(func() string { return f.instance(ctx, name, "portal").Spec.OperatorVersion.Name }).
 				WithContext(ctx).WithTimeout(ocmTimeout).WithPolling(interval).Should(Equal("portal-3.0.0"), name)
+		}
+	})
+
+	It("names rollouts whose occupied slots wait for each other, and a command with which they end", func(ctx SpecContext) {
+		const mill, oven = "mill", "oven"
+		bakery := everywhere.DeepCopy()
+		bakery.ObjectMeta = metav1.ObjectMeta{Namespace: everywhere.Namespace, Name: "bakery"}
+		bakery.Spec.DecisionStrategy.GroupStrategy.DecisionGroups = []clusterv1beta1.DecisionGroup{{
+			GroupName: "canary", ClusterSelector: clusterv1beta1.GroupClusterSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"size": "canary"}}},
+		}}
+		f.resize(ctx, "cluster1", "small")
+		f.resize(ctx, "cluster2", "canary")
+		Expect(f.hub.Create(ctx, bakery)).To(Succeed())
+		version := func(name, number string, requires ...kudo.DependencyConstraint) *kudo.OperatorVersion {
+			v := shopPackage(number)
+			v.Name, v.Spec.Operator.Name, v.Spec.Dependencies = name+"-"+number, name, requires
+			return v
+		}
+		mills, ovens := map[string]*kudo.OperatorVersion{}, map[string]*kudo.OperatorVersion{}
+		for _, number := range []string{"1.0.0", "2.0.0", "3.0.0"} {
+			mills[number] = version(mill, number)
+			Expect(f.hub.Create(ctx, mills[number])).To(Succeed())
+		}
+		for number, accepts := range map[string]string{"2.0.0": ">=1 <3", "2.5.0": ">=1 <5", "3.0.0": ">=2 <5"} {
+			ovens[number] = version(oven, number, kudo.DependencyConstraint{Name: mill, Version: accepts})
+			Expect(f.hub.Create(ctx, ovens[number])).To(Succeed())
+		}
+		strategyOf := func(name, number string) upstream.InstallStrategy {
+			if name == mill {
+				return rollingOut(bakery, "1", mills[number], shopConfig()) // first cluster1, by its name
+			}
+			strategy := rollingOut(bakery, "", ovens[number], shopConfig()) // first cluster2, by its group
+			strategy.Placements[0].RolloutStrategy = clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.ProgressivePerGroup}
+			return strategy
+		}
+		runsThere := func(cluster, name, number string) {
+			GinkgoHelper()
+			Eventually(func(g Gomega) {
+				instance := &kudo.Instance{}
+				g.Expect(f.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, instance)).To(Succeed())
+				g.Expect(instance.Status.Whole).To(HaveValue(HaveField("Version", number)))
+			}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Succeed(), "%s on %s", name, cluster)
+		}
+		for name, number := range map[string]string{mill: "1.0.0", oven: "2.0.0"} {
+			definition := shopDefinition(name, map[string]*kudo.OperatorVersion{mill: mills[number], oven: ovens[number]}[name])
+			if name == oven {
+				definition.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: dependsOn(mill)}
+			}
+			definition.Spec.InstallStrategy = strategyOf(name, number)
+			Expect(f.hub.Create(ctx, definition)).To(Succeed())
+		}
+		for _, cluster := range f.names {
+			runsThere(cluster, mill, "1.0.0")
+			runsThere(cluster, oven, "2.0.0")
+		}
+
+		By("the clusters running different versions of their own")
+		own := func(cluster, name string, versions ...*kudo.OperatorVersion) {
+			GinkgoHelper()
+			Expect(environment.Edit(ctx, f.hub, f.addOn(cluster, name), func(a *addonv1alpha1.ManagedClusterAddOn) {
+				a.Spec.Configs = nil
+				for _, v := range versions {
+					a.Spec.Configs = append(a.Spec.Configs, upstream.AddOnConfig{
+						ConfigGroupResource: resourceOf(v), ConfigReferent: upstream.ConfigReferent{Namespace: v.Namespace, Name: v.Name},
+					})
+				}
+			})).To(Succeed())
+		}
+		own("cluster1", mill, mills["2.0.0"])
+		own("cluster1", oven, ovens["2.0.0"])
+		own("cluster2", mill, mills["1.0.0"])
+		own("cluster2", oven, ovens["2.5.0"])
+		runsThere("cluster1", mill, "2.0.0")
+		runsThere("cluster2", oven, "2.5.0")
+
+		By("both rollouts starting on different clusters")
+		for _, name := range []string{mill, oven} {
+			f.edit(ctx, name, func(d *addonv1alpha1.ClusterManagementAddOn) { d.Spec.InstallStrategy = strategyOf(name, "3.0.0") })
+		}
+		const waits, queued = addonv1alpha1.ReasonWaitingForDependencies, addonv1alpha1.ReasonWaitingForConfiguration
+		for _, next := range []struct{ cluster, name, reason string }{
+			{"cluster1", mill, waits}, {"cluster2", oven, waits}, {"cluster2", mill, queued}, {"cluster1", oven, queued},
+		} {
+			own(next.cluster, next.name)
+			f.expectCondition(ctx, next.cluster, next.name, addonv1alpha1.ConditionResolved, metav1.ConditionFalse, next.reason)
+		}
+
+		By("why naming both")
+		explain := func(cluster, name string) string {
+			GinkgoHelper()
+			return must(output(ctx, filepath.Join(programs, "kubectl-addon"), "why", name, "--cluster", cluster, "--kubeconfig", f.box.Hub().Kubeconfig()))
+		}
+		const patch = `[{"op":"add","path":"/spec/installStrategy/placements/0/rolloutStrategy/progressive/maxConcurrency","value":2}]`
+		for _, cluster := range f.names {
+			for _, name := range []string{mill, oven} {
+				Expect(explain(cluster, name)).To(And(
+					ContainSubstring("The rollouts of mill and oven wait for each other, so none of them continues. "+
+						"mill occupies its slot on cluster1, where it waits for a change of oven that has not been rolled out there. "+
+						"oven occupies its slot on cluster2, where it waits for a change of mill that has not been rolled out there. "+
+						"Raise maxConcurrency of mill to 2, so that its change reaches cluster cluster2."),
+					ContainSubstring("kubectl patch clustermanagementaddon mill --type=json --patch='"+patch+"'")), "%s on %s", name, cluster)
+			}
+		}
+
+		By("the command ending both rollouts")
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: mill}}
+		Expect(f.hub.Patch(ctx, definition, client.RawPatch(types.JSONPatchType, []byte(patch)))).To(Succeed())
+		for _, cluster := range f.names {
+			runsThere(cluster, mill, "3.0.0")
+			runsThere(cluster, oven, "3.0.0")
 		}
 	})
 
