@@ -9,46 +9,64 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/compatibility"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
-	"github.com/tandem-addons/tandem/pkg/core/selector"
 )
 
 // OrderViolations returns what a managed cluster ran or removed against the order of dependencies, from the complete logs of the hub and of the cluster: versions
-// that ran together although a package excludes that, and removals before those of dependents. The policy must log the bodies of addon-agent's writes, and the
-// responses with ClusterManagementAddOns. Dependencies with alternatives or a selector of clusters are left out, because other states decide these.
+// that ran together although a package or a ClusterManagementAddOn excludes that, and removals before those of dependents. The policy must log the bodies of
+// addon-agent's writes, and the responses with ClusterManagementAddOns and ManagedClusters.
+//
+// It leaves out what the logs do not decide: a dependency with alternatives counts where none of the others is enabled, one with a selector where it selects the
+// cluster in all of its states, and a constraint that each declaration of the add-on has.
 func OrderViolations(hub, managed []Entry, cluster string) []string {
-	declared := declarations(hub)
-	needs := func(dependent, other string, required bool, at time.Time) bool {
-		return slices.ContainsFunc(declared.at(dependent, at), func(n addonv1alpha1.AddonDependency) bool {
-			return n.Name == other && len(n.Alternatives) == 0 && selector.SelectsAll(n.Clusters) &&
-				(!required || n.Type != addonv1alpha1.DependencyTypeOptional)
-		})
-	}
-	excludes := ExcludedBy(mirroredVersions(managed))
+	f, versions := fleetOf(hub, cluster), releasesOf(mirroredVersions(managed))
 	excluded := Exclusions(managed, func(dependent, other Running) bool {
-		return excludes(dependent, other) && needs(dependent.Instance, other.Instance, true, time.Time{})
+		byPackage := versions.exclude(dependent, other)
+		return f.alwaysNeeds(dependent.Instance, func(n addonv1alpha1.AddonDependency) bool {
+			return n.Type != addonv1alpha1.DependencyTypeOptional && f.selects(n.Clusters) && (byPackage || versions.violates(n.Version, other)) &&
+				isAlone(other.Instance, n, func(name string) bool { return len(f.enabled[name]) > 0 })
+		})
 	})
 	return append(excluded, EarlyRemovals(managed, Deletions(hub, cluster), func(dependent, other string, at time.Time) bool {
-		return needs(dependent, other, false, at)
+		return slices.ContainsFunc(f.needsAt(dependent, at), func(n addonv1alpha1.AddonDependency) bool {
+			return f.selects(n.Clusters) && isAlone(other, n, func(name string) bool { return f.isEnabled(name, at) })
+		})
 	})...)
 }
 
 // ExcludedBy returns what the constraints of packages exclude, whatever add-ons declare.
-func ExcludedBy(versions []kudo.OperatorVersionSpec) Excludes {
-	type release struct{ operator, version string }
-	specs := map[release]kudo.OperatorVersionSpec{}
+func ExcludedBy(versions []kudo.OperatorVersionSpec) Excludes { return releasesOf(versions).exclude }
+
+// release is a version of an operator, and releases are the packages of some.
+type release struct{ operator, version string }
+
+type releases map[release]kudo.OperatorVersionSpec
+
+func releasesOf(versions []kudo.OperatorVersionSpec) releases {
+	specs := releases{}
 	for _, v := range versions {
 		specs[release{v.Operator.Name, v.Version}] = v
 	}
-	return func(dependent, other Running) bool {
-		compared := other.Version
-		if spec, known := specs[release{other.Operator, other.Version}]; known {
-			compared = dependency.VersionOf(&spec)
-		}
-		return slices.ContainsFunc(specs[release{dependent.Operator, dependent.Version}].Dependencies, func(c kudo.DependencyConstraint) bool {
-			satisfied, err := compatibility.Satisfies(compared, c.Version)
-			return c.Name == other.Instance && (err != nil || !satisfied)
-		})
+	return specs
+}
+
+// exclude reports whether a constraint of the dependent's package excludes the other version.
+func (r releases) exclude(dependent, other Running) bool {
+	return slices.ContainsFunc(r[release{dependent.Operator, dependent.Version}].Dependencies, func(c kudo.DependencyConstraint) bool {
+		return c.Name == other.Instance && r.violates(c.Version, other)
+	})
+}
+
+// violates reports whether a version does not satisfy a constraint; an empty one is satisfied.
+func (r releases) violates(constraint string, other Running) bool {
+	if constraint == "" {
+		return false
 	}
+	compared := other.Version
+	if spec, known := r[release{other.Operator, other.Version}]; known {
+		compared = dependency.VersionOf(&spec)
+	}
+	satisfied, err := compatibility.Satisfies(compared, constraint)
+	return err != nil || !satisfied
 }
 
 // mirroredVersions returns the OperatorVersions that were written to a managed cluster.
@@ -61,45 +79,4 @@ func mirroredVersions(managed []Entry) []kudo.OperatorVersionSpec {
 		}
 	}
 	return versions
-}
-
-// declaration is what a ClusterManagementAddOn declared from a time on; nothing once it is deleted.
-type declaration struct {
-	from  time.Time
-	needs []addonv1alpha1.AddonDependency
-}
-
-type history map[string][]declaration
-
-// declarations returns what the log of the hub says that add-ons declared.
-func declarations(hub []Entry) history {
-	declared := history{}
-	for i := range hub {
-		e := &hub[i]
-		if !e.Is("clustermanagementaddons", "") || !e.IsSuccess() || !e.writes() {
-			continue
-		}
-		var stored addonv1alpha1.ClusterManagementAddOn
-		if e.Verb == "delete" {
-			declared[e.ObjectRef.Name] = append(declared[e.ObjectRef.Name], declaration{from: e.RequestTime()})
-		} else if json.Unmarshal(e.ResponseObject, &stored) == nil && stored.Name != "" {
-			declared[stored.Name] = append(declared[stored.Name], declaration{e.RequestTime(), dependency.Needs(&stored)})
-		}
-	}
-	return declared
-}
-
-// at returns what an add-on declared at a time; at no time, what it first declared.
-func (h history) at(addOn string, at time.Time) []addonv1alpha1.AddonDependency {
-	declared := h[addOn]
-	if at.IsZero() && len(declared) > 0 {
-		return declared[0].needs
-	}
-	var needs []addonv1alpha1.AddonDependency
-	for _, d := range declared {
-		if !d.from.After(at) {
-			needs = d.needs
-		}
-	}
-	return needs
 }

@@ -13,7 +13,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Requires reports whether an add-on depends on another one, at a time, with no alternative to it.
+// Requires reports whether an add-on depends on another one, at a time, and nothing that stays replaces it.
 type Requires func(dependent, other string, at time.Time) bool
 
 // together is how long after an add-on its dependents may be deleted, too, and are still removed before it. The hub waits for two seconds at least.
@@ -54,13 +54,28 @@ func EarlyRemovals(entries []Entry, deleted map[string]time.Time, requires Requi
 			if other == name || deleted[other].After(deleted[name].Add(together)) || deleted[other].After(at) {
 				continue
 			}
-			// What both require of each other is a cycle, which has no order.
-			if lives[other].runs(at) && requires(other, name, deleted[name]) && !requires(name, other, deleted[name]) {
+			// What is declared may change in between: the hub decides by what holds then.
+			needed := requires(other, name, deleted[name]) && requires(other, name, at)
+			if lives[other].runs(at) && needed && !leads(name, other, deleted, requires) {
 				found = append(found, fmt.Sprintf("%s: the removal of %s begins while %s, which depends on it and was deleted too, has objects", begin, name, other))
 			}
 		}
 	}
 	return found
+}
+
+// leads reports whether dependencies lead from an add-on to another one over those that were deleted, so that both are on a cycle, which has no order.
+func leads(from, to string, deleted map[string]time.Time, requires Requires) bool {
+	reached := map[string]bool{from: true}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		for next := range deleted {
+			if !reached[next] && requires(queue[0], next, deleted[from]) {
+				reached[next] = true
+				queue = append(queue, next)
+			}
+		}
+	}
+	return reached[to]
 }
 
 // life is what was written of an Instance on its cluster.

@@ -49,10 +49,16 @@ func TestEarlyRemovals(t *testing.T) {
 		},
 		"what does not depend on each other": {[]Entry{removed(11, "zk"), removed(12, "kafka-a")}, both, none, false},
 		"a cycle":                            {[]Entry{removed(11, "zk"), removed(12, "kafka-a")}, both, func(string, string) bool { return true }, false},
-		"a dependent that stays":             {[]Entry{removed(14, "zk")}, map[string]int{"zookeeper": 10}, chain, false},
-		"one that is deleted much later":     {[]Entry{removed(14, "zk"), removed(16, "kafka-a")}, map[string]int{"zookeeper": 10, "kafka": 15}, chain, false},
-		"one that is deleted soon after":     {[]Entry{removed(14, "zk"), removed(16, "kafka-a")}, map[string]int{"zookeeper": 10, "kafka": 11}, chain, true},
-		"a removal that has not started":     {nil, both, chain, false},
+		"a cycle over a third one": {
+			[]Entry{removed(11, "zk"), removed(12, "kafka-a")}, map[string]int{"kafka": 10, "zookeeper": 10, "disk": 10},
+			func(dependent, other string) bool {
+				return chain(dependent, other) || dependent == "zookeeper" && other == "disk" || dependent == "disk" && other == "kafka"
+			}, false,
+		},
+		"a dependent that stays":         {[]Entry{removed(14, "zk")}, map[string]int{"zookeeper": 10}, chain, false},
+		"one that is deleted much later": {[]Entry{removed(14, "zk"), removed(16, "kafka-a")}, map[string]int{"zookeeper": 10, "kafka": 15}, chain, false},
+		"one that is deleted soon after": {[]Entry{removed(14, "zk"), removed(16, "kafka-a")}, map[string]int{"zookeeper": 10, "kafka": 11}, chain, true},
+		"a removal that has not started": {nil, both, chain, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			deleted := map[string]time.Time{}

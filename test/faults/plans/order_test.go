@@ -3,6 +3,8 @@ package plans
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,7 +26,7 @@ func order() scenario {
 			{"enable", enableRungs, rungsRun("1.0.0")},
 			{"raise", wantRungs("2.0.0"), rungsRun("2.0.0")},
 			{"lower", wantRungs("1.0.0"), rungsRun("1.0.0")},
-			{"disable", disable, expectAllDisabled},
+			{"disable", disableRungs, expectRungsRemoved},
 		},
 		onHub:     chain().onHub,
 		onCluster: onCluster[:3],
@@ -126,6 +128,41 @@ func rungsRun(version string) func(context.Context, *run) error {
 		}
 		return nil
 	}
+}
+
+// disableRungs deletes all add-ons at the same time, those that depend on others first. Their definitions remain, because the order of removal follows them.
+func disableRungs(ctx context.Context, r *run) error {
+	r.deleted = map[string]time.Time{}
+	for _, name := range r.links() {
+		r.deleted[name] = time.Now()
+		if err := r.hub.Delete(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expectRungsRemoved returns an error unless no add-on and no Instance remains; then it deletes the definitions.
+func expectRungsRemoved(ctx context.Context, r *run) error {
+	if err := expectAllDisabled(ctx, r); err != nil {
+		return err
+	}
+	for _, name := range r.links() {
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := client.IgnoreNotFound(r.hub.Delete(ctx, definition)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// earlyRemovals returns the removals of rungs that began while a dependent that was deleted, too, still had objects.
+func (r *run) earlyRemovals(entries []audit.Entry) []string {
+	names := r.links()
+	return audit.EarlyRemovals(entries, r.deleted, func(dependent, other string, _ time.Time) bool {
+		i := slices.Index(names, dependent)
+		return i >= 0 && i+1 < len(names) && names[i+1] == other
+	})
 }
 
 // exclusions returns the versions that have run together although one excludes the other, by what the agent has applied.

@@ -70,8 +70,9 @@ type run struct {
 	hooks  []string // of charts that have ended since the action began
 
 	writes   []*proxy.Write
-	local    []*proxy.Write // of the agent to its own cluster
-	outcomes []outcome      // of each action
+	local    []*proxy.Write       // of the agent to its own cluster
+	deleted  map[string]time.Time // since when add-ons with dependencies are deleted, for earlyRemovals
+	outcomes []outcome            // of each action
 	results  map[Plan]result
 
 	// shortened is true if actions were omitted.

@@ -127,7 +127,8 @@ func rank(item any) string {
 	return fmt.Sprint(fields["type"], fields["group"], fields["kind"], fields["name"])
 }
 
-// violations returns the writes of a step after it was recorded as complete, the versions that have run together although one excludes the other, and the fields that do not belong to their writer.
+// violations returns the writes of a step after it was recorded as complete, the versions that have run together although one excludes the other, the removals
+// before those of dependents, and the fields that do not belong to their writer.
 func (r *run) violations(ctx context.Context) ([]string, error) {
 	entries, err := r.entries()
 	if err != nil {
@@ -142,7 +143,7 @@ func (r *run) violations(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	foreign, err := invariants.Violations(ctx, r.hub)
-	return slices.Concat(steps.Late(), excluded, foreign), err
+	return slices.Concat(steps.Late(), excluded, r.earlyRemovals(entries), foreign), err
 }
 
 // entries returns the writes of the agent to its own cluster as entries of an audit log, in the order of their requests.
