@@ -237,7 +237,7 @@ func TestCommands(t *testing.T) {
 		"options-argument":              {[]string{"options", "all"}, ExitUsage},
 		"options":                       {[]string{"options"}, ExitOK},
 		"plan-run-failed-twice":         {[]string{"plan", "run", "kafka", "deploy", "--failed", "-A", "-l", "a=b"}, ExitUsage},
-		"status-watch-two":              {[]string{"plan", "status", "kafka", "--cluster", "a,b", "--watch"}, ExitUsage},
+		"status-watch-failed":           {[]string{"plan", "status", "kafka", "--cluster", "a,b", "--watch", "--failed"}, ExitUsage},
 		"unknown-command":               {[]string{"package", "frobnicate"}, ExitUsage},
 		"unknown-flag":                  {[]string{"plan", "status", "--frobnicate"}, ExitUsage},
 		"misspelled-flag":               {[]string{"enable", "kafka", "--cluser", "cluster1"}, ExitUsage},

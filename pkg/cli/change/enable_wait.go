@@ -206,7 +206,7 @@ func (t *target) look(ctx context.Context, reader client.Reader) error {
 // judge decides whether the add-on is available, from the add-on and its Instance; view is nil if it has no Instance.
 func (t *target) judge(addOn *addonv1alpha1.ManagedClusterAddOn, view *progress.View) {
 	t.trees = []terminal.Node{addOnLine(addOn)}
-	if problem := terminalProblem("add-on", addOn, addOn.Status.Conditions); problem != nil && !isStale(problem, problemBefore(t.Current)) {
+	if problem := planstatus.LastingProblem("add-on", addOn, addOn.Status.Conditions); problem != nil && !isStale(problem, problemBefore(t.Current)) {
 		t.settle(problem)
 		return
 	}

@@ -25,8 +25,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/change"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/console/read"
-	"github.com/tandem-addons/tandem/pkg/core/install"
-	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -293,7 +291,7 @@ func (w *planWait) lookAtAddOn(ctx context.Context, reader client.Reader) error 
 	}
 	tree := planstatus.AddOnProgress(addOn)
 	w.last, w.trees = tree.Message, []terminal.Node{tree}
-	problem := terminalProblem("add-on", addOn, addOn.Status.Conditions)
+	problem := planstatus.LastingProblem("add-on", addOn, addOn.Status.Conditions)
 	if isStale(problem, w.problemBefore) {
 		return nil
 	}
@@ -305,7 +303,7 @@ func problemBefore(addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	if addOn == nil {
 		return nil
 	}
-	return terminalProblem("add-on", addOn, addOn.Status.Conditions)
+	return planstatus.LastingProblem("add-on", addOn, addOn.Status.Conditions)
 }
 
 // isStale reports whether a problem of an add-on is the one that it had before a change: addon-manager reports the next one only after a
@@ -328,24 +326,16 @@ func (a awaitedPlan) hasEnded(view progress.View) (bool, error) {
 	if instance.Generation < a.generation {
 		return false, nil
 	}
-	if a.request != "" {
-		if done, err := a.requestEnded(instance); done || err != nil {
-			return done, err
-		}
+	if a.request == "" {
+		return planstatus.HasEnded(view)
+	}
+	if done, err := a.requestEnded(instance); done || err != nil {
+		return done, err
 	}
 	if !instance.DeletionTimestamp.IsZero() {
 		return false, nil
 	}
-	if err := terminalProblem("Instance", instance, instance.Status.Conditions); err != nil {
-		return false, err
-	}
-	if a.request != "" || !isIdle(view) {
-		return false, nil
-	}
-	if failed := plan.ReachedState(instance.Status, nil).FailedOwed(); failed != "" {
-		return false, planFailed(instance, failed)
-	}
-	return true, nil
+	return false, planstatus.LastingProblem("Instance", instance, instance.Status.Conditions)
 }
 
 // requestEnded reports whether the manually requested plan has ended.
@@ -353,7 +343,7 @@ func (a awaitedPlan) requestEnded(instance *kudo.Instance) (bool, error) {
 	ran, last := instance.Status.PlanStatus[a.plan], instance.Status.Execution
 	switch {
 	case ran.UID == a.request && ran.Status == kudo.FatalError:
-		return false, planFailed(instance, a.plan)
+		return false, planstatus.FailureOf(instance, a.plan)
 	case ran.UID == a.request:
 		return ran.Status == kudo.Complete, nil
 	case last != nil && last.Request == a.request:
@@ -362,31 +352,4 @@ func (a awaitedPlan) requestEnded(instance *kudo.Instance) (bool, error) {
 		return false, fmt.Errorf("plan %q of %s did not run: another request replaced this one", a.plan, a)
 	}
 	return false, nil
-}
-
-// isIdle reports whether the agent has executed everything that the Instance requests.
-func isIdle(view progress.View) bool {
-	status := view.Instance.Status
-	return status.Execution != nil && status.ObservedGeneration >= view.Instance.Generation &&
-		status.PlanStatus[status.Execution.Plan].Status.IsTerminal() && view.Due() == ""
-}
-
-func planFailed(instance *kudo.Instance, name string) error {
-	advice := "fix the cause, and run the plan again"
-	if retry := plan.FindRetry(instance.Status, name); retry != nil {
-		advice = "and fix the cause: the plan starts again at " + retry.RetryTime.UTC().Format(time.RFC3339) + ", or run it now"
-	}
-	return fmt.Errorf("plan %q of Instance %s on cluster %s failed: %s; see 'kubectl addon plan status %[2]s --cluster %[3]s', "+
-		"%[5]s: 'kubectl addon plan run %[2]s %[1]s --cluster %[3]s'",
-		name, instance.Name, instance.Namespace, text.JoinMessage(instance.Status.PlanStatus[name].Message), advice)
-}
-
-// terminalProblem returns an error if condition Resolved reports a problem of the object's current generation that requires a change by the
-// user.
-func terminalProblem(kind string, object client.Object, conditions []metav1.Condition) error {
-	resolved := meta.FindStatusCondition(conditions, kudo.ConditionResolved)
-	if !install.IsLasting(resolved) || resolved.ObservedGeneration < object.GetGeneration() {
-		return nil
-	}
-	return fmt.Errorf("%s %s on cluster %s cannot run: %s: %s", kind, object.GetName(), object.GetNamespace(), resolved.Reason, text.JoinMessage(resolved.Message))
 }

@@ -38,18 +38,20 @@ func NewCmdPlanStatus(f *hubclient.Factory, runF func(context.Context, *PlanStat
 			"installation of the add-on waits for.\n\n" +
 			"Select the clusters with --cluster, --selector, --placement or --all-clusters; clusters that do not have NAME are skipped\n" +
 			"unless they are named. With --failed, show only Instances whose last plan, or another one that they owe, has failed.\n\n" +
-			"With --watch, continue to show changes on a single cluster until the command is interrupted or the Instance is deleted. The\n" +
-			"command contacts only the hub.",
+			"With --watch, continue to show changes: on a single cluster named by --cluster until the command is interrupted or the Instance\n" +
+			"is deleted, on several clusters one line for each change, until the plans on all of them have ended. The exit code is then\n" +
+			"that of 'kubectl addon plan wait'. The command contacts only the hub.",
 		Example: "  kubectl addon plan status kafka --cluster cluster1\n" +
 			"  kubectl addon plan status streaming --cluster cluster1 --tree --watch\n" +
+			"  kubectl addon plan status kafka --selector region=eu --watch\n" +
 			"  kubectl addon plan status kafka --failed",
 		Args: terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.CheckTargets(cmd, of); err != nil {
 				return err
 			}
-			if o.watch && (o.Single() == "" || o.Failed) {
-				return terminal.Usagef(cmd, "--watch requires a single --cluster, without --failed")
+			if o.watch && o.Failed {
+				return terminal.Usagef(cmd, "--watch and --failed are mutually exclusive")
 			}
 			if o.watch && !o.output.IsText() {
 				return terminal.Usagef(cmd, "--watch and --output are mutually exclusive")
@@ -81,6 +83,9 @@ func planStatus(ctx context.Context, h hubclient.Hub, o *PlanStatusOptions) erro
 	}
 	if len(targets) == 0 && o.output.IsText() {
 		return printers.WriteEscaped(o.Out, o.NoneFailedText(""))
+	}
+	if o.watch && o.Single() == "" {
+		return watchStatuses(ctx, h, o, targets)
 	}
 	if o.Single() == "" || o.Failed {
 		return showStatuses(ctx, h, o, targets)

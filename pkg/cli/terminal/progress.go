@@ -53,6 +53,9 @@ func NewProgressOn(out io.Writer, colors bool, size func() (width, height int)) 
 // Live reports whether the output is a terminal.
 func (p *Progress) Live() bool { return p.size != nil }
 
+// PrintLines prints a line for each change on a terminal, too: for more trees than fit on it.
+func (p *Progress) PrintLines() { p.size = nil }
+
 // Show shows the current state.
 func (p *Progress) Show(trees ...Node) error {
 	p.trees = trees

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +32,11 @@ var _ = Describe("several clusters", func() {
 			meta.SetStatusCondition(&i.Status.Conditions, metav1.Condition{
 				Type: kudo.ConditionResolved, Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved, ObservedGeneration: i.Generation,
 			})
-			i.Status.PlanStatus = map[string]kudo.PlanStatus{execution.Plan: {Name: execution.Plan, UID: execution.UID, Status: status, Message: "no tape"}}
+			message := ""
+			if status == kudo.FatalError {
+				message = "no tape"
+			}
+			i.Status.PlanStatus = map[string]kudo.PlanStatus{execution.Plan: {Name: execution.Plan, UID: execution.UID, Status: status, Message: message}}
 		})).To(Succeed())
 	}
 	// fleetOf creates three clusters with the label: the first two have an Instance whose plan deploy has that status.
@@ -131,6 +137,73 @@ var _ = Describe("several clusters", func() {
 		Expect(status.err).NotTo(HaveOccurred())
 		Expect(strings.Split(status.out, "\n\n")).To(HaveLen(4))
 		Expect(run(ctx, "plan", "status", "shop", "-l", "several=wait", "-o", "jsonpath={.statuses[*].cluster}").out).To(Equal(strings.Join(clusters[:2], " ")))
+	})
+
+	It("are watched until the plans on all of them have ended", func(ctx SpecContext) {
+		clusters, instances := fleetOf(ctx, "watch", kudo.Complete, kudo.InProgress)
+		out, ended := gbytes.NewBuffer(), make(chan error, 1)
+		watch := func(ctx context.Context, args ...string) {
+			go func() {
+				ended <- runTo(ctx, out, io.Discard, append([]string{"plan", "status", "shop", "--watch"}, args...)...)
+			}()
+		}
+		step := func(status kudo.ExecutionStatus, message string) {
+			GinkgoHelper()
+			Expect(environment.EditStatus(ctx, hub, instances[1], func(i *kudo.Instance) {
+				i.Status.PlanStatus = map[string]kudo.PlanStatus{"deploy": {
+					Name: "deploy", UID: "first", Status: kudo.InProgress,
+					Phases: []kudo.PhaseStatus{{Name: "main", Status: kudo.InProgress, Steps: []kudo.StepStatus{{Name: "app", Status: status, Message: message}}}},
+				}}
+			})).To(Succeed())
+		}
+		watch(ctx, "-l", "several=watch")
+		Eventually(out).Should(gbytes.Say("shop on " + clusters[0] + `: plan "deploy": COMPLETE`))
+		Eventually(out).Should(gbytes.Say("shop on " + clusters[1] + `: plan "deploy": IN_PROGRESS`))
+		step(kudo.InProgress, "2 of 3 pods\x1b[1m")
+		Eventually(out).Should(gbytes.Say("shop on " + clusters[1] + `: plan "deploy": phase "main": step "app": IN_PROGRESS: 2 of 3 pods\^\[\[1m` + "\n"))
+		step(kudo.Complete, "")
+		Eventually(out).Should(gbytes.Say("shop on " + clusters[1] + `: plan "deploy": phase "main": step "app": COMPLETE` + "\n"))
+		Consistently(ended).ShouldNot(Receive())
+		report(ctx, instances[1], kudo.Execution{UID: "first", Plan: "deploy"}, kudo.FatalError)
+		var err error
+		Eventually(ended).Should(Receive(&err))
+		Expect(cli.ExitCode(err)).To(Equal(cli.ExitFailure))
+		Expect(err).To(MatchError(HavePrefix(`plan "deploy" of Instance shop on cluster ` + clusters[1] + " failed: no tape; see ")))
+		Expect(out).To(gbytes.Say("shop on " + clusters[1] + `: plan "deploy": FATAL_ERROR: no tape` + "\n"))
+
+		By("ending immediately if all have ended")
+		report(ctx, instances[1], kudo.Execution{UID: "second", Plan: "deploy"}, kudo.Complete)
+		got := run(ctx, "plan", "status", "shop", "--cluster", strings.Join(clusters[:2], ","), "-w")
+		Expect(got.err).NotTo(HaveOccurred())
+		Expect(strings.Count(got.out, "\n")).To(Equal(2))
+		Expect(got.out).To(Equal("shop on " + clusters[0] + ": plan \"deploy\": COMPLETE\nshop on " + clusters[1] + ": plan \"deploy\": COMPLETE\n"))
+
+		By("naming a cluster that has neither, after the others have ended")
+		named := run(ctx, "plan", "status", "shop", "--cluster", clusters[0]+","+clusters[2], "-w")
+		Expect(named.code).To(Equal(cli.ExitFailure))
+		Expect(named.err).To(MatchError(ContainSubstring(`cluster "` + clusters[2] + `" has no Instance or add-on "shop"`)))
+		Expect(named.out).To(HavePrefix("shop on " + clusters[0]))
+
+		By("being interrupted, while an add-on waits for its Instance")
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: clusters[2], Name: "shop"}}
+		Expect(hub.Create(ctx, addOn)).To(Succeed())
+		interrupted, interrupt := context.WithCancel(ctx)
+		watch(interrupted, "-l", "several=watch")
+		Eventually(out).Should(gbytes.Say("shop on " + clusters[2] + ": addon-manager has not processed the add-on yet\n"))
+		Consistently(ended).ShouldNot(Receive())
+		interrupt()
+		Eventually(ended).Should(Receive(&err))
+		Expect(cli.ExitCode(err)).To(Equal(cli.ExitInterrupted))
+		Expect(err).To(MatchError("interrupted; the operation continues on the hub and its clusters: plans are still in progress on " + clusters[2]))
+
+		By("seeing Instances and add-ons that are gone")
+		report(ctx, instances[1], kudo.Execution{UID: "third", Plan: "deploy"}, kudo.InProgress)
+		watch(ctx, "-l", "several=watch")
+		Eventually(out).Should(gbytes.Say("shop on " + clusters[2] + ": addon-manager"))
+		Expect(hub.Delete(ctx, addOn)).To(Succeed())
+		Eventually(out).Should(gbytes.Say("shop on " + clusters[2] + ": gone\n"))
+		Expect(hub.Delete(ctx, instances[1])).To(Succeed())
+		Eventually(ended).Should(Receive(MatchError("shop on " + clusters[1] + " was deleted before its plans ended")))
 	})
 
 	It("share trees, and are grouped by the root cause of a problem", func(ctx SpecContext) {

@@ -1,0 +1,63 @@
+package planstatus
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// HasEnded reports whether all plans of an Instance are complete. It returns an error if one has failed, or if the last change cannot run. An
+// Instance that is being deleted has not ended.
+func HasEnded(view progress.View) (bool, error) {
+	instance := view.Instance
+	if !instance.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	if err := LastingProblem("Instance", instance, instance.Status.Conditions); err != nil {
+		return false, err
+	}
+	if !isIdle(view) {
+		return false, nil
+	}
+	if failed := plan.ReachedState(instance.Status, nil).FailedOwed(); failed != "" {
+		return false, FailureOf(instance, failed)
+	}
+	return true, nil
+}
+
+// isIdle reports whether the agent has executed everything that the Instance requests.
+func isIdle(view progress.View) bool {
+	status := view.Instance.Status
+	return status.Execution != nil && status.ObservedGeneration >= view.Instance.Generation &&
+		status.PlanStatus[status.Execution.Plan].Status.IsTerminal() && view.Due() == ""
+}
+
+// FailureOf returns the error for a plan that has failed, with the command that runs it again.
+func FailureOf(instance *kudo.Instance, name string) error {
+	advice := "fix the cause, and run the plan again"
+	if retry := plan.FindRetry(instance.Status, name); retry != nil {
+		advice = "and fix the cause: the plan starts again at " + retry.RetryTime.UTC().Format(time.RFC3339) + ", or run it now"
+	}
+	return fmt.Errorf("plan %q of Instance %s on cluster %s failed: %s; see 'kubectl addon plan status %[2]s --cluster %[3]s', "+
+		"%[5]s: 'kubectl addon plan run %[2]s %[1]s --cluster %[3]s'",
+		name, instance.Name, instance.Namespace, text.JoinMessage(instance.Status.PlanStatus[name].Message), advice)
+}
+
+// LastingProblem returns an error if condition Resolved reports a problem of the object's current generation that requires a change by the
+// user.
+func LastingProblem(kind string, object client.Object, conditions []metav1.Condition) error {
+	resolved := meta.FindStatusCondition(conditions, kudo.ConditionResolved)
+	if !install.IsLasting(resolved) || resolved.ObservedGeneration < object.GetGeneration() {
+		return nil
+	}
+	return fmt.Errorf("%s %s on cluster %s cannot run: %s: %s", kind, object.GetName(), object.GetNamespace(), resolved.Reason, text.JoinMessage(resolved.Message))
+}
