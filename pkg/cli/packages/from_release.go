@@ -71,7 +71,7 @@ func NewCmdFromRelease(f *hubclient.Factory, runF func(context.Context, *FromRel
 		},
 	}
 	cmd.Flags().StringVar(&o.name, "name", "", "Name of the package. Defaults to the name of the chart.")
-	cmd.Flags().IntVar(&o.revision, "revision", 0, "Revision of the release. Defaults to the latest one that is deployed.")
+	cmd.Flags().IntVar(&o.revision, "revision", 0, "Revision of the release. Defaults to the latest one that is deployed. With it, permission to get its record is enough.")
 	cmd.Flags().StringArrayVar(&o.values, "param", nil,
 		"Value that becomes a parameter: PATH=NAME or PATH, such as image.tag=TAG. A dot in a key has a backslash before it. Can be repeated.")
 	cmd.Flags().StringArrayVar(&o.sensitive, "sensitive", nil,
@@ -104,15 +104,7 @@ func runFromRelease(ctx context.Context, o *FromReleaseOptions) error {
 	if err != nil {
 		return err
 	}
-	known, err := cluster.Revisions(ctx)
-	if err != nil {
-		return err
-	}
-	revision, err := record.Choose(o.release, o.revision, cluster.Namespace, known)
-	if err != nil {
-		return err
-	}
-	recorded, err := cluster.Record(ctx, revision)
+	recorded, err := cluster.Find(ctx, o.release, o.revision)
 	if err != nil {
 		return err
 	}

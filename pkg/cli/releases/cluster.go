@@ -68,10 +68,47 @@ const (
 	maxRecords = 20_000
 )
 
-// Revisions returns the revisions of all releases in the namespace.
-func (c *Cluster) Revisions(ctx context.Context) ([]record.Revision, error) {
-	all, err := revisions(ctx, c.client, c.Namespace)
-	return all, c.advise(err)
+// Find returns the record of a revision of a release; of the latest one that is deployed, if the number is 0. A user who may not list records gets
+// the one of a number that is given.
+func (c *Cluster) Find(ctx context.Context, release string, number int) (*record.Record, error) {
+	known, err := revisions(ctx, c.client, c.Namespace)
+	switch {
+	case apierrors.IsForbidden(err) && number > 0:
+		return c.get(ctx, release, number)
+	case err != nil:
+		return nil, c.advise(err)
+	}
+	chosen, err := record.Choose(release, number, c.Namespace, known)
+	if err != nil {
+		return nil, err
+	}
+	data, _, err := c.read(ctx, chosen.Kind, chosen.Object)
+	if err != nil {
+		return nil, err
+	}
+	return record.Decode(data, chosen, c.Namespace)
+}
+
+// get returns the record of a revision without a list of revisions: it is a Secret, or else a ConfigMap, of a known name.
+func (c *Cluster) get(ctx context.Context, release string, number int) (*record.Record, error) {
+	kind, name := "Secret", record.ObjectName(release, number)
+	data, stored, err := c.read(ctx, kind, name)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		if other, of, problem := c.read(ctx, "ConfigMap", name); problem == nil {
+			kind, data, stored, err = "ConfigMap", other, of, nil
+		}
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("release %s in namespace %s has no revision %d: you may not list the existing ones", text.Quote(release), text.Quote(c.Namespace), number)
+	case err != nil:
+		return nil, err
+	}
+	found, is := record.RevisionOf(kind, stored)
+	if !is {
+		return nil, fmt.Errorf("the %s %s in namespace %s lacks the labels of a record of Helm", kind, name, text.Quote(c.Namespace))
+	}
+	return record.Decode(data, found, c.Namespace)
 }
 
 // Names returns the names of all releases in a namespace.
@@ -120,28 +157,25 @@ func list(ctx context.Context, c client.Reader, kind, namespace string) ([]recor
 	}
 }
 
-// Record reads the record of a revision.
-func (c *Cluster) Record(ctx context.Context, of record.Revision) (*record.Record, error) {
-	var data []byte
-	key := client.ObjectKey{Namespace: c.Namespace, Name: of.Object}
-	if of.Kind == "ConfigMap" {
+// read returns the content of a record, and the metadata of the object that stores it.
+func (c *Cluster) read(ctx context.Context, kind, name string) ([]byte, *metav1.PartialObjectMetadata, error) {
+	key := client.ObjectKey{Namespace: c.Namespace, Name: name}
+	if kind == "ConfigMap" {
 		stored := &corev1.ConfigMap{}
 		if err := c.client.Get(ctx, key, stored); err != nil {
-			return nil, c.advise(err)
+			return nil, nil, c.advise(err)
 		}
-		data = []byte(stored.Data[record.Key])
-	} else {
-		stored := &corev1.Secret{}
-		if err := c.client.Get(ctx, key, stored); err != nil {
-			return nil, c.advise(err)
-		}
-		if stored.Type != record.SecretType {
-			return nil, fmt.Errorf("the Secret %s in namespace %s has type %s instead of %s: it is not a record of Helm",
-				of.Object, text.Quote(c.Namespace), text.Quote(string(stored.Type)), record.SecretType)
-		}
-		data = stored.Data[record.Key]
+		return []byte(stored.Data[record.Key]), &metav1.PartialObjectMetadata{ObjectMeta: stored.ObjectMeta}, nil
 	}
-	return record.Decode(data, of, c.Namespace)
+	stored := &corev1.Secret{}
+	if err := c.client.Get(ctx, key, stored); err != nil {
+		return nil, nil, c.advise(err)
+	}
+	if stored.Type != record.SecretType {
+		return nil, nil, fmt.Errorf("the Secret %s in namespace %s has type %s instead of %s: it is not a record of Helm",
+			name, text.Quote(c.Namespace), text.Quote(string(stored.Type)), record.SecretType)
+	}
+	return stored.Data[record.Key], &metav1.PartialObjectMetadata{ObjectMeta: stored.ObjectMeta}, nil
 }
 
 // advise adds to an error what it is about, and what to do.
@@ -152,7 +186,7 @@ func (c *Cluster) advise(err error) error {
 	err = fmt.Errorf("reading releases of Helm in namespace %s of cluster %s: %w", text.Quote(c.Namespace), text.Quote(c.context), err)
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w: Helm stores releases in Secrets, so that you need permission to list and get them; or ask for the output of 'helm get values', and use "+
+		return fmt.Errorf("%w: Helm stores releases in Secrets, so that you need permission to list and get them, or to get the one of --revision; or ask for the output of 'helm get values', and use "+
 			"'kubectl addon package from-chart'", err)
 	case errors.As(err, new(*url.Error)):
 		return fmt.Errorf("%w: check that the cluster is running, and that --context and --kubeconfig name it", err)

@@ -46,7 +46,12 @@ type Revision struct {
 func RevisionOf(kind string, o *metav1.PartialObjectMetadata) (r Revision, ok bool) {
 	number, err := strconv.Atoi(o.Labels[LabelVersion])
 	r = Revision{Kind: kind, Object: o.Name, Release: o.Labels[LabelName], Number: number, Status: o.Labels[LabelStatus]}
-	return r, err == nil && number > 0 && o.Labels[LabelOwner] == Owner && o.Name == fmt.Sprintf("sh.helm.release.v1.%s.v%d", r.Release, number)
+	return r, err == nil && number > 0 && o.Labels[LabelOwner] == Owner && o.Name == ObjectName(r.Release, number)
+}
+
+// ObjectName returns the name of the object in which Helm records a revision of a release.
+func ObjectName(release string, number int) string {
+	return fmt.Sprintf("sh.helm.release.v1.%s.v%d", release, number)
 }
 
 // Choose returns a revision of a release in a namespace: that of a number, or with 0 the latest one that is deployed. If Helm has a release of the name both in

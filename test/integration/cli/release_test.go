@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -212,6 +213,49 @@ var _ = Describe("package from-release", func() {
 		Entry("a value that does not exist", func(ctx context.Context) { store(ctx, namespace, helmRecord(namespace, 1, "deployed")) }, []string{"--param", "sizes"},
 			`chart "site" has no value "sizes" in values.yaml (did you mean size?)`),
 	)
+
+	It("needs permission to get a single record, if its revision is given", func(ctx context.Context) {
+		store(ctx, namespace, helmRecord(namespace, 1, "superseded"))
+		store(ctx, namespace, helmRecord(namespace, 2, "deployed"))
+		getting := func(user, resource, name string) {
+			allow(ctx, namespace, user, rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{resource}, ResourceNames: []string{name}})
+		}
+		getting("getter", "secrets", "sh.helm.release.v1.web.v1")
+		var created result
+		Eventually(func() error {
+			created = fromRelease(ctx, "--revision", "1", "--as", "getter")
+			return created.err
+		}).Should(Succeed())
+		Expect(created.out).To(And(HavePrefix(`release web, revision 1 (superseded), in namespace `+namespace), ContainSubstring("renders exactly what the release runs")))
+		folder += "2"
+		Expect(fromRelease(ctx, "--as", "getter").err).To(MatchError(ContainSubstring(
+			"you need permission to list and get them, or to get the one of --revision")))
+		Expect(fromRelease(ctx, "--revision", "2", "--as", "getter").err).To(MatchError(ContainSubstring(`cannot get resource "secrets"`)))
+		Expect(folder).NotTo(BeADirectory())
+
+		By("storing it in a ConfigMap")
+		content := helmRecord(namespace, 3, "deployed")
+		inMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "sh.helm.release.v1.web.v3", Labels: recordLabels(content)}}
+		inMap.Data = map[string]string{"release": string(encode(content))}
+		Expect(hub.Create(ctx, inMap)).To(Succeed())
+		getting("getter-of-maps", "configmaps", "sh.helm.release.v1.web.v3")
+		Eventually(func() error {
+			created = fromRelease(ctx, "--revision", "3", "--as", "getter-of-maps")
+			return created.err
+		}).Should(Succeed())
+		Expect(created.out).To(HavePrefix("release web, revision 3 (deployed)"))
+		folder += "3"
+		allow(ctx, namespace, "getter-of-all", rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}})
+		Eventually(func() error { return fromRelease(ctx, "--revision", "4", "--as", "getter-of-all").err }).Should(MatchError(
+			fmt.Sprintf(`release "web" in namespace %q has no revision 4: you may not list the existing ones`, namespace)))
+
+		By("refusing one without the labels of Helm")
+		unlabelled := store(ctx, namespace, helmRecord(namespace, 5, "deployed"))
+		Expect(hub.Patch(ctx, unlabelled, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": null}}`)))).To(Succeed())
+		Expect(fromRelease(ctx, "--revision", "5", "--as", "getter-of-all").err).To(MatchError(
+			fmt.Sprintf("the Secret sh.helm.release.v1.web.v5 in namespace %q lacks the labels of a record of Helm", namespace)))
+		Expect(folder).NotTo(BeADirectory())
+	})
 
 	It("says that the cluster is unreachable", func(ctx context.Context) {
 		got := fromRelease(ctx, "--server", "https://127.0.0.1:1")
