@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 )
@@ -65,11 +66,16 @@ func (a *admissions) spec(ctx context.Context, w write[*addonv1alpha1.ManagedClu
 		definition, err = read.Definition(ctx, a.live, w.after.Name)
 	}
 	agent := w.after.Name == addonv1alpha1.AgentAddOn
+	planned := install.IsPlanManaged(definition)
+	// The definition of a stack does not exist yet when `kubectl addon apply` asks whether all of its objects would be accepted.
+	ofStack := definition == nil && w.after.Labels[kudo.LabelStack] != ""
 	switch {
-	case err != nil || !agent && !install.IsPlanManaged(definition):
+	case err != nil:
 		return opinion{}, err
-	case misplaced != nil && !agent: // the agent's namespace is its own
+	case misplaced != nil && !agent && (planned || ofStack): // the agent's namespace is its own
 		return opinion{refused: misplaced}, nil
+	case !agent && !planned:
+		return opinion{}, nil
 	}
 	namespaces, err := read.Namespaces(ctx, a.live, a.namespaces, names)
 	namespaces.Lenient = agent // its delivery reads no config that administrators do not allow

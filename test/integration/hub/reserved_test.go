@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -45,6 +46,13 @@ var _ = Describe("A reserved install namespace", func() {
 		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.nameOf("store")}}
 		into("kube-system")(addOn)
 		Expect(user.Create(ctx, addOn)).To(MatchError(And(ContainSubstring("spec.installNamespace: "), ContainSubstring(refusal))))
+
+		By("trying an add-on of a stack, whose definition does not exist yet")
+		ofStack := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster, Name: f.nameOf("later"), Labels: map[string]string{kudo.LabelStack: "shop"},
+		}}
+		into("kube-system")(ofStack)
+		Expect(user.Create(ctx, ofStack, client.DryRunAll)).To(MatchError(ContainSubstring(refusal)))
 
 		By("enabling add-ons that Tandem does not run, and its own agent")
 		f.define(ctx, "other", nil)
