@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -111,6 +112,10 @@ func (g *givenValues) set(key, node *yaml.Node, path Path) {
 		}
 		v, err = value{Choice: choice}, nil // a key that is added to a map of the chart, such as a label
 	}
+	if nested := g.nestedForm(path); err != nil && nested != "" {
+		g.add(key, "chart %s has no value %s in values.yaml: write it as %s", text.Quote(g.chart.Name), text.Quote(strings.Join(path, ".")), nested)
+		return
+	}
 	if err != nil {
 		g.add(key, "%v", err)
 		return
@@ -150,6 +155,16 @@ func (g *givenValues) siblingOf(path Path) (closest string, isListed bool) {
 		closest = append(slices.Clone(path[:last]), closest).String()
 	}
 	return closest, true
+}
+
+// nestedForm returns how a key with dots, such as image.tag, is written as a path of the chart: image: {tag: …}; empty if the chart has no such path.
+func (g *givenValues) nestedForm(path Path) string {
+	last := len(path) - 1
+	keys := strings.Split(path[last], ".")
+	if _, node := find(g.root, append(slices.Clone(path[:last]), keys...)); node == nil || len(keys) == 1 {
+		return ""
+	}
+	return strings.Join(keys, ": {") + ": …" + strings.Repeat("}", len(keys)-1)
 }
 
 // uniqueName returns a name with a number that no other parameter has: paths such as image.tag and image_tag have one name.

@@ -58,6 +58,7 @@ func TestGivenValuesThatAreWrong(t *testing.T) {
 		"replica: 3":                   `1:1 chart "web" has no value "replica" in values.yaml (did you mean replicas?)`,
 		"zzz: 3":                       `1:1 chart "web" has no value "zzz" in values.yaml`,
 		"image: {repositry: x}":        `1:9 chart "web" has no value "image.repositry" in values.yaml (did you mean image.repository?)`,
+		"image.repository: x":          `1:1 chart "web" has no value "image.repository" in values.yaml: write it as image: {repository: …}`,
 		"replicas: many":               `1:11 value replicas of chart "web" must be an integer, got "many"`,
 		"replicas: 1.5":                `1:11 value replicas of chart "web" must be an integer, got "1.5"`,
 		"debug: 1":                     `1:8 value debug of chart "web" must be true or false, got "1"`,
