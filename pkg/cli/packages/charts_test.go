@@ -173,6 +173,7 @@ func TestRightsOfCharts(t *testing.T) {
 			"{{ $_ := lookup \"v1\" \"Pod\" \"kube-system\" \"\" }}{{ $_ := lookup \"apps/v1\" \"Deployment\" \"\" \"\" }}\n",
 		"web/templates/d.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: a, annotations: {helm.sh/hook: post-install}}\n" +
 			"rules: [{apiGroups: [\"\"], resources: [pods], verbs: [impersonate]}]\n",
+		"web/templates/e.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: kube-public}\n",
 	})
 	l := &loader{}
 	l.begin()

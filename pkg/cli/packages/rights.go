@@ -70,6 +70,8 @@ type rightsData struct {
 	Unknown []string `json:"unknown,omitempty"`
 	// Powers lists the permissions that agents refuse unless a flag allows them.
 	Powers rights.Powers `json:"powers,omitempty"`
+	// ReservedNamespaces lists the namespaces to which agents apply nothing unless a flag allows them.
+	ReservedNamespaces []string `json:"reservedNamespaces,omitempty"`
 }
 
 // rights returns the permissions that the package itself needs. Its children have their own, or those of their parent.
@@ -77,7 +79,7 @@ func (b *bundle) rights() rightsData {
 	root := b.root()
 	data := rightsData{OperatorVersion: versionName(root.pkg)}
 	data.Permissions, data.Unknown = root.pkg.Rights()
-	data.Powers = rights.PowersOf(data.Permissions)
+	data.Powers, data.ReservedNamespaces = rights.PowersOf(data.Permissions), rights.WrittenReserved(data.Permissions)
 	for _, child := range b.rootFirst()[1:] {
 		if child.pkg.Version.Permissions == nil {
 			data.Unknown = append(data.Unknown, fmt.Sprintf("child package %s declares no permissions and has those of its parent: declare them there",
@@ -109,6 +111,9 @@ func (d rightsData) text() (string, error) {
 			fmt.Fprintf(&text, "# Agents refuse these permissions unless they run with %s:\n", d.Powers.Flag())
 		}
 		fmt.Fprintf(&text, "# - %s\n", power.What)
+	}
+	if reserved := strings.Join(d.ReservedNamespaces, ","); reserved != "" {
+		fmt.Fprintf(&text, "# Agents apply nothing to reserved namespaces unless they run with --allow-namespaces=%s\n", reserved)
 	}
 	text.Write(permissions)
 	return text.String(), nil

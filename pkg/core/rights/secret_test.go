@@ -43,6 +43,31 @@ func TestAReferenceNeedsGetOnTheSecret(t *testing.T) {
 	}
 }
 
+func TestWrittenReservedNamespaces(t *testing.T) {
+	const configs = `apiGroups: [""], resources: [configmaps]`
+	for name, test := range map[string]struct {
+		declared string
+		want     []string
+	}{
+		"none":                    {"{}", nil},
+		"another one":             {`namespaces: [{name: web, rules: [{` + configs + `, verbs: [create]}]}]`, nil},
+		"one that is only read":   {`namespaces: [{name: kube-system, rules: [{` + configs + `, verbs: [get, list, watch]}]}]`, nil},
+		"one that is written":     {`namespaces: [{name: kube-system, rules: [{` + configs + `, verbs: [get]}, {` + configs + `, verbs: [create, patch]}]}]`, []string{"kube-system"}},
+		"all verbs":               {`namespaces: [{name: kube-public, rules: [{` + configs + `, verbs: ["*"]}]}]`, []string{"kube-public"}},
+		"the agent's and another": {`namespaces: [{name: tandem-system, rules: [{` + configs + `, verbs: [patch]}]}, {name: kube-system, rules: [{` + configs + `, verbs: [delete]}]}]`, []string{"kube-system", "tandem-system"}},
+		"the Instance's own":      {`rules: [{` + configs + `, verbs: [create]}]`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, rights.WrittenReserved(parsePermissions(t, test.declared))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if got := rights.WrittenReserved(nil); got != nil {
+		t.Errorf("without permissions: %v", got)
+	}
+}
+
 func TestOtherIdentitiesMayGetWhatTheAPIServerSays(t *testing.T) {
 	if may, known := (rights.Actor{}).MayGet(db); !may || !known {
 		t.Error("the agent may get every Secret")
