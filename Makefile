@@ -71,9 +71,12 @@ MINUTES ?= 10
 HUB ?=
 # Any value makes `make sandbox` run OCM's own programs, which then deliver the agents, and `make bench-agents` roll out by a Placement.
 OCM ?=
-# Any value makes `make demo` also check which program writes what, and that nothing is written at rest, and `make tutorial` check the page without
-# changing it.
+# The comma-separated reserved namespaces in which packages may be installed on the clusters of `make sandbox`, such as kube-system.
+ALLOW_NAMESPACES ?=
+# Any value makes `make demo` also check which program writes what, and that nothing is written at rest, and `make tutorial` check the pages without
+# changing them. PAGES are the pages of `make tutorial`.
 CHECK ?=
+PAGES ?= docs/tutorial.md docs/charts-tutorial.md
 
 # Everything is compiled without cgo and with -trimpath, so that programs, tests, tools and all clones share one build cache. Only the race
 # detector requires cgo.
@@ -137,7 +140,8 @@ demo: build ## Run the demo on a hub and two managed clusters (CHECK=1 also chec
 .PHONY: sandbox
 sandbox: build ## Start a hub and two managed clusters without add-ons (OCM=1 runs OCM too).
 	@assets=$(assets); export TANDEM_ASSETS=$$assets; \
-	  $(if $(OCM),ocm=$(ocmassets); TANDEM_OCM_ASSETS=$$ocm )bin/sandbox up $(if $(OCM),--ocm --deliver-agents)
+	  $(if $(OCM),ocm=$(ocmassets); TANDEM_OCM_ASSETS=$$ocm )bin/sandbox up $(if $(OCM),--ocm --deliver-agents) \
+	  $(if $(ALLOW_NAMESPACES),--allow-namespaces=$(ALLOW_NAMESPACES))
 
 .PHONY: demo-down
 demo-down: ## Stop the sandbox of `make demo` or `make sandbox`.
@@ -297,10 +301,10 @@ tidy: ## Tidy go.mod and go.sum.
 lint: ## Check format, correctness, imports, complexity, structure and style.
 	hack/lint.sh
 
-# The tutorial starts without a sandbox, as its reader does, and stops the sandbox at the end.
+# A page starts without a sandbox, as its reader does, and stops the sandbox at the end.
 .PHONY: tutorial
-tutorial: demo-down ## Run the commands of docs/tutorial.md and update their output there (CHECK=1 compares only).
-	@trap '$(MAKE) -s demo-down' EXIT; unset MAKEFLAGS MAKELEVEL; go run ./hack/tutorial $(if $(CHECK),-check) docs/tutorial.md
+tutorial: demo-down ## Run the commands of the tutorials (PAGES) and update their output there (CHECK=1 compares only).
+	@trap '$(MAKE) -s demo-down' EXIT; unset MAKEFLAGS MAKELEVEL; go run ./hack/tutorial $(if $(CHECK),-check) $(PAGES)
 
 .PHONY: verify
 verify: generate tidy lint ## Generate, tidy and lint; fail if the working tree is dirty afterwards.

@@ -1,10 +1,10 @@
-// Command tutorial runs the commands of a page in the current environment, and writes their output below each block. Values that differ
+// Command tutorial runs the commands of pages in the current environment, and writes their output below each block. Values that differ
 // between runs, such as times, are replaced by fixed ones (see unstable), so that an up-to-date page does not change. -check verifies that.
 //
 // Commands are in ```sh blocks, and their output in the following ```text block. Words after sh are options: "fails" means that the last
-// command of the block fails, "tail=N" keeps the last N lines of the output. All commands run in one shell, in the working directory.
+// command of the block fails, "tail=N" keeps the last N lines of the output. All commands of a page run in one shell, in the working directory.
 //
-//	go run ./hack/tutorial [-check] PAGE
+//	go run ./hack/tutorial [-check] PAGE...
 package main
 
 import (
@@ -17,15 +17,17 @@ import (
 )
 
 func main() {
-	check := flag.Bool("check", false, "Do not update the page; fail if it is out of date.")
+	check := flag.Bool("check", false, "Do not update the pages; fail if one is out of date.")
 	flag.Parse()
-	if flag.NArg() != 1 {
+	if flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(flag.Arg(0), *check, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "tutorial:", err)
-		os.Exit(1)
+	for _, page := range flag.Args() {
+		if err := run(page, *check, os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, "tutorial:", err)
+			os.Exit(1)
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ var unstable = []struct {
 }{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "2026-01-02T03:04:05Z"},
 	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "00000000-0000-0000-0000-000000000000"},
+	// How long a sandbox took to start.
+	{regexp.MustCompile(`is ready after \d+ s:`), "is ready after 9 s:"},
 	// The URL that starts a session of the dashboard.
 	{regexp.MustCompile(`127\.0\.0\.1:\d+/session/open\?key=\w+`), "127.0.0.1:40000/session/open?key=KEY"},
 	// Pods and ReplicaSets of a Deployment.
