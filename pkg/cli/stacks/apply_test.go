@@ -52,6 +52,28 @@ func TestStacksArePrintedWithoutAHub(t *testing.T) {
 	}
 }
 
+// The tutorial about charts promises one command and at most twelve lines an add-on.
+func TestPublishedChartsNeedTwelveLinesAnAddOnAtMost(t *testing.T) {
+	const file = "../../../examples/delivery/stack.yaml"
+	kinds, err := applyOffline(t, "", "-f", file, "-o", "jsonpath={.items[*].kind}")
+	if err != nil || strings.Count(kinds, "ManagedClusterAddOn") != 6 || strings.Count(kinds, "OperatorVersion") != 3 {
+		t.Fatalf("%v: %s", err, kinds)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addOns := strings.Split(string(content), "\n  - name: ")[1:]
+	if len(addOns) != 3 {
+		t.Errorf("the stack has %d add-ons, not 3", len(addOns))
+	}
+	for _, addOn := range addOns {
+		if lines := len(strings.Split(strings.TrimSpace(addOn), "\n")); lines > 12 {
+			t.Errorf("an add-on has %d lines:\n%s", lines, addOn)
+		}
+	}
+}
+
 func TestAStackIsReadFromTheStandardInput(t *testing.T) {
 	const stack = "apiVersion: kudo.dev/v1beta1\nkind: Stack\nmetadata: {name: drinks}\nspec:\n  addOns:\n  - {name: tea, package: ../../../examples/stack/certificates, parameters: {ISSUER: a}}\n"
 	output, err := applyOffline(t, stack, "-f", "-", "-o", "yaml")
