@@ -15,9 +15,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// maxPeers is the number of clusters that are named as the cause why a rollout has not reached a cluster.
-const maxPeers = 3
-
 // awaitRollout states which clusters come before this one in the rollout of the add-on's configuration, and where the rollout has failed.
 func (e *Explanation) awaitRollout(addOn *addonv1alpha1.ManagedClusterAddOn, resolved *metav1.Condition) {
 	if slices.Contains(e.queued, addOn.Name) {

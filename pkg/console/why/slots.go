@@ -13,6 +13,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
+// maxPeers is the number of clusters that are named as the cause why a rollout has not reached a cluster.
+const maxPeers = 3
+
 // maxRollouts is the number of rollouts that are named if they wait for each other.
 const maxRollouts = 5
 
