@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
+	"io"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -32,11 +30,12 @@ type FromReleaseOptions struct {
 	values, sensitive []string
 	allowSensitive    bool
 	fetcher           chartFetcher
+	output            *terminal.Output
 }
 
 // NewCmdFromRelease returns the command. If runF is set, it replaces runFromRelease.
 func NewCmdFromRelease(f *hubclient.Factory, runF func(context.Context, *FromReleaseOptions) error) *cobra.Command {
-	o := &FromReleaseOptions{Factory: f}
+	o := &FromReleaseOptions{Factory: f, output: terminal.NewOutput()}
 	if runF == nil {
 		runF = runFromRelease
 	}
@@ -81,6 +80,7 @@ func NewCmdFromRelease(f *hubclient.Factory, runF func(context.Context, *FromRel
 	cmd.Flags().StringVar(&o.chart.reference.Repository, "repo", "", "URL of the repository or registry (oci://) of the chart, if --chart is only its name.")
 	cmd.Flags().StringVar(&o.chart.reference.Digest, "digest", "",
 		"SHA-256 that the archive of the chart, or its manifest in a registry, must have: sha256:HEX.")
+	o.output.AddFlag(cmd)
 	return cmd
 }
 
@@ -124,7 +124,7 @@ func runFromRelease(ctx context.Context, o *FromReleaseOptions) error {
 	if err != nil {
 		return err
 	}
-	return printers.WriteEscaped(o.Out, compared+p.nextText())
+	return o.output.Print(o.Out, terminal.Shown{Text: compared.text() + p.nextText(), Data: p.data(created, b, compared)})
 }
 
 // choices returns the values that become parameters.
@@ -236,28 +236,24 @@ func (o *FromReleaseOptions) printCreated(ctx context.Context, p *releasePackage
 	if err := printers.WriteEscaped(o.ErrOut, warnings); err != nil {
 		return nil, err
 	}
-	return printPackage(ctx, o.Factory, p.folder, shown, created)
+	f := *o.Factory
+	if !o.output.IsText() {
+		f.Out = io.Discard // it is part of the data
+	}
+	return printPackage(ctx, &f, p.folder, shown, created)
 }
 
 // compare compares what the package renders with what the release runs. A difference is no error: a chart may render random values.
-func (p *releasePackage) compare(ctx context.Context, cluster *releases.Cluster, b *bundle) (string, error) {
-	rendered, objects, err := p.differences(ctx, cluster, b)
+func (p *releasePackage) compare(ctx context.Context, cluster *releases.Cluster, b *bundle) (comparison, error) {
+	changes, objects, err := p.differences(ctx, cluster, b)
 	if ctx.Err() != nil {
-		return "", ctx.Err()
+		return comparison{}, ctx.Err()
 	}
+	compared := comparison{Objects: objects, Changes: changes}
 	if err != nil {
-		return fmt.Sprintf("What the package renders was not compared with the release: %v\n", err), nil
+		compared.NotCompared = err.Error()
 	}
-	if len(rendered) == 0 {
-		return fmt.Sprintf("The package renders exactly what the release runs: %s.\n", text.Plural(objects, "object")), nil
-	}
-	const shown = 30
-	lines := make([]string, 0, len(rendered))
-	for _, c := range rendered {
-		lines = append(lines, strings.TrimSuffix(changeText(c), "\n"))
-	}
-	return "The package does not render exactly what the release runs, because of random values, look-ups, a post-renderer, or another\n" +
-		"chart (- the release only, + the package only, ~ different):\n" + strings.Join(text.Limit(lines, shown, "more"), "\n") + "\n", nil
+	return compared, nil
 }
 
 // differences returns how what the package renders differs from what the release runs, and how many objects the release has, with hooks.
@@ -290,26 +286,4 @@ func (p *releasePackage) differences(ctx context.Context, cluster *releases.Clus
 	after.Definitions = nil // records do not contain them
 	changes, _ := wrap.CompareRenderings(before, *after)
 	return changes, len(before.Objects) + len(before.Hooks), nil
-}
-
-// nextText says what is left to do.
-func (p *releasePackage) nextText() string {
-	r := p.release
-	records := "secret"
-	if r.Kind == "ConfigMap" {
-		records = "configmap"
-	}
-	release, namespace := text.ShellWord(r.Release), text.ShellWord(r.Namespace)
-	given := ""
-	for _, name := range slices.Sorted(maps.Keys(p.secrets)) {
-		given += fmt.Sprintf(" \\\n    -p %s=secret:SECRET/KEY", name)
-	}
-	return fmt.Sprintf("\nTo hand the running objects over to Instance %s, without deleting them, run on the cluster:\n\n"+
-		"  helm get manifest %s -n %s | kubectl annotate -n %s --overwrite -f - \\\n"+
-		"    kudo.dev/released-by=%s/%s meta.helm.sh/release-name- meta.helm.sh/release-namespace-\n"+
-		"  kubectl delete %s -n %s -l owner=helm,name=%s\n\n"+
-		"Then, on the hub:\n\n"+
-		"  kubectl addon package push %s\n"+
-		"  kubectl addon install %s --cluster CLUSTER --namespace %s%s\n",
-		p.name, release, namespace, namespace, namespace, p.name, records, namespace, release, text.Word(p.folder), p.name, namespace, given)
 }

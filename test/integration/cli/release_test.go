@@ -129,6 +129,14 @@ var _ = Describe("package from-release", func() {
 		Expect(read("params.yaml")).To(ContainSubstring("name: PASSWORD\n    description: Value auth.password of chart site\n    sensitive: true\n"))
 		Expect(created.out + created.errOut + read("operator.yaml") + read("params.yaml") + read("templates/values.yaml")).NotTo(ContainSubstring("hunter2"))
 
+		By("printing data for programs")
+		folder += "-data"
+		data := fromRelease(ctx, "--sensitive", "auth.password=PASSWORD", "-o", "json")
+		golden("from-release-json", data, namespace, "$NAMESPACE", folder, "$FOLDER")
+		Expect(data.errOut).NotTo(ContainSubstring("hunter2"))
+		Expect(data.out).NotTo(ContainSubstring("hunter2"))
+		Expect(json.Valid([]byte(data.out))).To(BeTrue())
+
 		By("writing them if that is allowed")
 		folder += "2"
 		allowed := fromRelease(ctx, "--allow-sensitive-values")
@@ -136,6 +144,8 @@ var _ = Describe("package from-release", func() {
 		Expect(allowed.errOut).To(ContainSubstring("warning: the package contains values that may be secret: auth.password\n"))
 		Expect(allowed.out + allowed.errOut).NotTo(ContainSubstring("hunter2"))
 		Expect(read("templates/values.yaml")).To(ContainSubstring("password: hunter2"))
+		folder += "3"
+		Expect(fromRelease(ctx, "--allow-sensitive-values", "-o", "jsonpath={.suspects}").out).To(Equal(`["auth.password"]`))
 	})
 
 	It("does not print a sensitive value that the schema of the chart refuses", func(ctx context.Context) {
