@@ -64,6 +64,8 @@ SKIP ?=
 REPOSITORY ?= localhost/tandem-addons
 PLATFORMS ?= linux/amd64,linux/arm64
 PUSH ?=
+# The platforms of the plugin in `make release`; all six if empty.
+PLUGIN_PLATFORMS ?=
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 # How many minutes `make rest-ocm` observes each of its two fleets.
 MINUTES ?= 10
@@ -120,6 +122,11 @@ build: ## Build the programs into bin/.
 images: ## Pack addon-manager and addon-agent into container images, as archives in bin/images (PUSH=1 pushes them).
 	@go -C hack/images run . -source=../.. -out=../../bin/images -repository=$(REPOSITORY) -platforms=$(PLATFORMS) $(if $(PUSH),-push) \
 	  -version=$(VERSION) -created=$(SOURCE_DATE_EPOCH) -revision=$$(git rev-parse HEAD 2>/dev/null || echo unknown)
+
+.PHONY: release
+release: ## Build all files of release VERSION into dist: the plugin, images, manifests, the chart, SBOMs and checksums.
+	@go run ./hack/release -version=$(VERSION) -revision=$$(git rev-parse HEAD 2>/dev/null || echo unknown) -created=$(SOURCE_DATE_EPOCH) \
+	  -repository=$(REPOSITORY) -image-platforms=$(PLATFORMS) $(if $(PLUGIN_PLATFORMS),-platforms=$(PLUGIN_PLATFORMS)) -output=dist
 
 .PHONY: controlplane
 controlplane: ## Download or build the control plane programs into the cache, and print the folder.
@@ -313,4 +320,4 @@ verify: generate tidy lint ## Generate, tidy and lint; fail if the working tree 
 
 .PHONY: clean
 clean: demo-down ## Stop the sandbox and remove build results (but not the cache of control plane programs).
-	rm -rf bin .sandbox
+	rm -rf bin dist .sandbox

@@ -1,0 +1,79 @@
+// Command release builds everything that a release of Tandem publishes, into one folder: the plugin for all platforms, container images, manifests,
+// the Helm chart, lists of the software in all programs (SBOMs), metadata for catalogs, and checksums. The same commit, version and Go version
+// result in the same bytes. It does not connect to a cluster.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, arguments []string) error {
+	r, err := parse(arguments)
+	if err != nil {
+		return err
+	}
+	return r.build(ctx, steps)
+}
+
+// semantic is a semantic version with a leading v, without build metadata: image tags have no plus sign.
+var semantic = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z][0-9A-Za-z.-]*)?$`)
+
+func parse(arguments []string) (release, error) {
+	r := release{plugin: program{name: "kubectl-addon", path: "./cmd/kubectl-addon"}}
+	var created int64
+	var platforms string
+	fs := flag.NewFlagSet("release", flag.ContinueOnError)
+	fs.StringVar(&r.version, "version", "", "Semantic version of the release, such as v0.1.0.")
+	fs.StringVar(&r.revision, "revision", "", "Commit that the release is built from.")
+	fs.Int64Var(&created, "created", 0, "Date of the release, in seconds since 1970: of the commit, so that builds of the same commit are identical.")
+	fs.StringVar(&r.repository, "repository", "localhost/tandem-addons", "Registry and folder of the images.")
+	fs.StringVar(&r.url, "url", "https://github.com/tandem-addons/tandem/releases/download", "Address at which releases are published, each in a folder of its version.")
+	fs.StringVar(&platforms, "platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64", "Comma-separated platforms of the plugin.")
+	fs.StringVar(&r.images, "image-platforms", "linux/amd64,linux/arm64", "Comma-separated platforms of the images.")
+	fs.StringVar(&r.source, "source", ".", "Folder of the module.")
+	fs.StringVar(&r.output, "output", "dist", "Folder of the release, which is replaced.")
+	if err := fs.Parse(arguments); err != nil {
+		return r, err
+	}
+	if fs.NArg() > 0 {
+		return r, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	if !semantic.MatchString(r.version) {
+		return r, fmt.Errorf("-version: %q is not a semantic version such as v0.1.0", r.version)
+	}
+	r.created = time.Unix(created, 0).UTC()
+	var err error
+	r.platforms, err = platformsIn(platforms)
+	return r, err
+}
+
+// platformsIn parses platforms such as linux/amd64, separated by commas.
+func platformsIn(list string) ([]platform, error) {
+	var platforms []platform
+	for text := range strings.SplitSeq(list, ",") {
+		system, processor, found := strings.Cut(text, "/")
+		if !found || system == "" || processor == "" {
+			return nil, fmt.Errorf("-platforms: %q is not of the form linux/amd64", text)
+		}
+		platforms = append(platforms, platform{os: system, arch: processor})
+	}
+	return platforms, nil
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// release describes a release.
+type release struct {
+	version, revision string
+	created           time.Time
+	// repository is the prefix of the images' names, url the address at which releases are published.
+	repository, url string
+	// source is the folder of the module, output the folder of the release.
+	source, output string
+	plugin         program
+	platforms      []platform // of the plugin
+	images         string     // platforms of the images, separated by commas
+}
+
+// step builds a part of a release: files by their names.
+type step struct {
+	name  string
+	build func(context.Context, release) (map[string][]byte, error)
+}
+
+// steps are all parts but the checksums.
+var steps = []step{
+	{"the plugin", buildPlugin},
+	{"the images", buildImages},
+	{"the manifests", buildManifests},
+	{"the chart", buildChart},
+}
+
+// build builds the steps, and writes all files with their checksums. The folder is replaced at the end, so that it never contains a part of a
+// release, or files of another one.
+func (r release) build(ctx context.Context, steps []step) (err error) {
+	files := map[string][]byte{}
+	for _, s := range steps {
+		fmt.Fprintln(os.Stderr, "building", s.name)
+		built, err := s.build(ctx, r)
+		if err != nil {
+			return fmt.Errorf("building %s: %w", s.name, err)
+		}
+		for name, content := range built {
+			if files[name] != nil {
+				return fmt.Errorf("building %s: two files have the name %s", s.name, name)
+			}
+			files[name] = content
+		}
+	}
+	files[sumsFile] = sumsOf(files)
+	return replaceFolder(r.output, files)
+}
+
+// replaceFolder replaces a folder by one with the files.
+func replaceFolder(folder string, files map[string][]byte) (err error) {
+	folder = filepath.Clean(folder)
+	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+		return fmt.Errorf("creating the folder of the release: %w", err)
+	}
+	next, err := os.MkdirTemp(filepath.Dir(folder), filepath.Base(folder)+"-")
+	if err != nil {
+		return fmt.Errorf("creating the folder of the release: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(next)) }()
+	if err := os.Chmod(next, 0o755); err != nil {
+		return err
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(next, name), content, 0o644); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		return fmt.Errorf("removing the previous release: %w", err)
+	}
+	return os.Rename(next, folder)
+}
+
+// chartVersion returns the version as charts have it, without the leading v.
+func (r release) chartVersion() string { return strings.TrimPrefix(r.version, "v") }
