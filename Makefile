@@ -128,6 +128,10 @@ release: ## Build all files of release VERSION into dist: the plugin, images, ma
 	@go run ./hack/release -version=$(VERSION) -revision=$$(git rev-parse HEAD 2>/dev/null || echo unknown) -created=$(SOURCE_DATE_EPOCH) \
 	  -repository=$(REPOSITORY) -image-platforms=$(PLATFORMS) $(if $(PLUGIN_PLATFORMS),-platforms=$(PLUGIN_PLATFORMS)) -output=dist
 
+.PHONY: release-check
+release-check: ## Verify the files in dist as a user does: checksums, programs, SBOMs, images, the chart, and the manifests on an API server.
+	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; go run ./hack/release check dist
+
 .PHONY: controlplane
 controlplane: ## Download or build the control plane programs into the cache, and print the folder.
 	@$(controlplane)

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"slices"
@@ -60,6 +61,45 @@ func zipped(entries []entry, created time.Time) ([]byte, error) {
 	}
 	err := files.Close()
 	return packed.Bytes(), err
+}
+
+// unpack returns the files in an archive of either format, by name.
+func unpack(archive []byte) (map[string][]byte, error) {
+	if bytes.HasPrefix(archive, []byte("PK")) {
+		return unzip(archive)
+	}
+	compressed, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		return nil, fmt.Errorf("unpacking it: %w", err)
+	}
+	found := map[string][]byte{}
+	for files := tar.NewReader(compressed); ; {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return found, nil
+		}
+		if err == nil {
+			found[header.Name], err = io.ReadAll(files)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("unpacking it: %w", err)
+		}
+	}
+}
+
+// unzip returns the files in a .zip archive, by name.
+func unzip(archive []byte) (map[string][]byte, error) {
+	files, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		return nil, fmt.Errorf("unpacking it: %w", err)
+	}
+	found := map[string][]byte{}
+	for _, file := range files.File {
+		if found[file.Name], err = fs.ReadFile(files, file.Name); err != nil {
+			return nil, fmt.Errorf("unpacking it: %w", err)
+		}
+	}
+	return found, nil
 }
 
 // sumsFile is the name of the file with the checksums of all others, as sha256sum writes and verifies it.

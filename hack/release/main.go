@@ -1,6 +1,7 @@
 // Command release builds everything that a release of Tandem publishes, into one folder: the plugin for all platforms, container images, manifests,
 // the Helm chart, lists of the software in all programs (SBOMs), metadata for catalogs, and checksums. The same commit, version and Go version
-// result in the same bytes. It does not connect to a cluster.
+// result in the same bytes. `release check FOLDER` verifies a release, and starts an API server
+// to apply its manifests.
 package main
 
 import (
@@ -13,9 +14,12 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/tandem-addons/tandem/pkg/chart"
 )
 
 func main() {
+	chart.ServeChild()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:])
 	stop()
@@ -26,6 +30,9 @@ func main() {
 }
 
 func run(ctx context.Context, arguments []string) error {
+	if len(arguments) == 2 && arguments[0] == "check" {
+		return check(ctx, arguments[1], requirements)
+	}
 	r, err := parse(arguments)
 	if err != nil {
 		return err

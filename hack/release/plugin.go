@@ -38,9 +38,12 @@ func buildPlugin(ctx context.Context, r release) (map[string][]byte, error) {
 			OS: p.os, Arch: p.arch, URI: r.url + "/" + r.version + "/" + base + p.extension(), Sum: sumOf(packed), Bin: p.executable(r.plugin.name),
 		})
 	}
-	files["krew-addon.yaml"], err = manifest.yaml()
+	files[krewFile], err = manifest.yaml()
 	return files, err
 }
+
+// krewFile is the plugin's manifest.
+const krewFile = "krew-addon.yaml"
 
 // krew is what the manifest of the plugin contains: https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest.
 type krew struct {
