@@ -15,8 +15,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// executed returns the Instance of add-on kafka on a cluster, with executions that each took a minute.
-func executed(cluster string, starts ...time.Time) kudo.Instance {
+// newExecuted returns the Instance of add-on kafka on a cluster, with executions that each took a minute.
+func newExecuted(cluster string, starts ...time.Time) kudo.Instance {
 	instance := kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "kafka", OwnerReferences: []metav1.OwnerReference{{
 		APIVersion: addonv1alpha1.GroupVersion.String(), Kind: "ManagedClusterAddOn", Name: "kafka", Controller: ptr.To(true),
 	}}}}
@@ -36,13 +36,13 @@ func historyFrame(instances []kudo.Instance, query string, now time.Time) frame 
 
 func TestHistoryOfAddOn(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	failed := executed("cluster2", now.Add(-time.Hour))
+	failed := newExecuted("cluster2", now.Add(-time.Hour))
 	failed.Status.History[0].Outcome, failed.Status.History[0].Message = kudo.HistoryFailed, "no more\n<b>disks</b>"
-	undated := executed("cluster4", now)
+	undated := newExecuted("cluster4", now)
 	undated.Status.History[0].StartedTimestamp, undated.Status.History[0].EndedTimestamp, undated.Status.History[0].Outcome = nil, nil, ""
-	independent := executed("cluster5", now)
+	independent := newExecuted("cluster5", now)
 	independent.OwnerReferences = nil
-	instances := []kudo.Instance{executed("cluster1", now.Add(-72*time.Hour), now.Add(-48*time.Hour)), failed, executed("cluster3"), undated, independent}
+	instances := []kudo.Instance{newExecuted("cluster1", now.Add(-72*time.Hour), now.Add(-48*time.Hour)), failed, newExecuted("cluster3"), undated, independent}
 	golden(t, "history", historyFrame(instances, "", now))
 	golden(t, "history-empty", historyFrame(nil, "", now))
 }
@@ -51,7 +51,7 @@ func TestHistoryOfAddOnIsBounded(t *testing.T) {
 	now := time.Now()
 	var instances []kudo.Instance
 	for i := range 1000 {
-		instances = append(instances, executed(fmt.Sprintf("cluster-%04d", i), now.Add(time.Duration(i)*time.Second-time.Hour)))
+		instances = append(instances, newExecuted(fmt.Sprintf("cluster-%04d", i), now.Add(time.Duration(i)*time.Second-time.Hour)))
 	}
 	content := renderPage(t, historyFrame(instances, "page=10", now))
 	if len(content) > 100_000 || !strings.Contains(content, "cluster-0099<") || !strings.Contains(content, "cluster-0000<") || strings.Contains(content, "cluster-0100<") {
@@ -62,7 +62,7 @@ func TestHistoryOfAddOnIsBounded(t *testing.T) {
 // TestCacheKeepsTheLastExecution checks what the page shows of a cached Instance.
 func TestCacheKeepsTheLastExecution(t *testing.T) {
 	now := time.Now()
-	for _, instance := range []kudo.Instance{executed("cluster1"), executed("cluster1", now), executed("cluster1", now, now, now)} {
+	for _, instance := range []kudo.Instance{newExecuted("cluster1"), newExecuted("cluster1", now), newExecuted("cluster1", now, now, now)} {
 		count := len(instance.Status.History)
 		if _, err := trim(&instance); err != nil {
 			t.Fatal(err)

@@ -78,7 +78,7 @@ func searchPage(ctx context.Context, v visit) (frame, error) {
 		return page, nil
 	}
 	if view.Query != "" {
-		all, err := v.searched(ctx)
+		all, err := v.readSearched(ctx)
 		if err != nil {
 			return frame{}, err
 		}
@@ -88,8 +88,8 @@ func searchPage(ctx context.Context, v visit) (frame, error) {
 	return page, nil
 }
 
-// searched reads what can be found. Kinds that the user may not list, or that the hub does not have, are omitted.
-func (v visit) searched(ctx context.Context) (all searched, err error) {
+// readSearched reads what can be found. Kinds that the user may not list, or that the hub does not have, are omitted.
+func (v visit) readSearched(ctx context.Context) (all searched, err error) {
 	if all.glance, err = read.Glance(ctx, v.reader, labels.Everything()); isReadProblem(err) {
 		return all, err
 	}
