@@ -44,12 +44,6 @@ type addOnView struct {
 	WhatIf string
 }
 
-// clusterRow is the state of the add-on on a cluster.
-type clusterRow struct {
-	Cluster string
-	fleet.Glimpse
-}
-
 // versionCount is the number of clusters that run or install a version.
 type versionCount struct {
 	Version            string

@@ -172,3 +172,9 @@ func (v visit) agent(ctx context.Context, cluster string) (agentView, error) {
 	}
 	return view, nil
 }
+
+// clusterRow is the state of the add-on on a cluster.
+type clusterRow struct {
+	Cluster string
+	fleet.Glimpse
+}

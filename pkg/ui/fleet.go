@@ -354,3 +354,63 @@ func bars(counts []stateCount) []bar {
 
 // Bars returns the bar of the page.
 func (v fleetView) Bars() []bar { return bars(v.Counts) }
+
+// labelGroupsShown is the number of groups by a label on a page.
+const labelGroupsShown = 100
+
+// labelTable has groups of clusters by the values of a label.
+type labelTable struct {
+	Label  string
+	Groups []labelRow
+	// States are the states that occur, the worst first.
+	States []fleet.State
+	Pages  []int
+	// Unread is set if the user may not list ManagedClusters, which have the labels; Unknown is the number of clusters whose labels are unknown.
+	Unread  bool
+	Unknown int
+	Filter  filter
+}
+
+// labelRow is a group of clusters with the numbers of add-ons in the states of the table, and the page with its clusters.
+type labelRow struct {
+	fleet.LabelGroup
+	Path   string
+	Counts []int
+}
+
+// labelTableOf returns the groups of a part of the fleet by the label of the filter.
+func labelTableOf(part fleet.Glance, f filter, managed map[string]fleet.Managed) labelTable {
+	if f.GroupProblem != "" {
+		return labelTable{}
+	}
+	table := labelTable{Label: f.Group, Filter: f, Unread: managed == nil}
+	if table.Unread {
+		return table
+	}
+	groups := part.GroupByLabel(f.Group, managed)
+	table.Unknown = len(part)
+	sum := map[fleet.State]int{}
+	for _, group := range groups {
+		table.Unknown -= group.Clusters
+		add(sum, group.States)
+	}
+	table.States, table.Pages = statesIn(sum), pagesOf(len(groups), labelGroupsShown)
+	for _, group := range pageOf(groups, labelGroupsShown, f.Page) {
+		table.Groups = append(table.Groups, labelRow{group, f.In(group), countsOf(table.States, group.States)})
+	}
+	return table
+}
+
+// statesIn returns the states that are counted at least once, the worst first.
+func statesIn(counts map[fleet.State]int) []fleet.State {
+	return slices.DeleteFunc(slices.Clone(fleet.States), func(state fleet.State) bool { return counts[state] == 0 })
+}
+
+// countsOf returns the numbers of the states.
+func countsOf(states []fleet.State, counts map[fleet.State]int) []int {
+	row := make([]int, len(states))
+	for i, state := range states {
+		row[i] = counts[state]
+	}
+	return row
+}
