@@ -49,7 +49,7 @@ func slotTexts(deadlocks []dependency.SlotDeadlock) (lines []string) {
 
 func TestSlotDeadlocks(t *testing.T) {
 	two := []string{"kafka@c1: shop", "shop@c1 queued", "shop@c2: kafka", "kafka@c2 queued"}
-	ofTwo := []string{"kafka (c1: shop) awaited on c2", "shop (c2: kafka) awaited on c1"}
+	ofTwo := []string{"kafka (c1: shop) awaited on c2, needs 2", "shop (c2: kafka) awaited on c1, needs 1"}
 	for name, tc := range map[string]struct{ on, want []string }{
 		"no rollout":                       {},
 		"two rollouts wait for each other": {two, ofTwo},
@@ -65,15 +65,15 @@ func TestSlotDeadlocks(t *testing.T) {
 		"a rollout that only waits for another one":             {on: []string{"kafka@c1: shop", "shop@c1 queued", "shop@c2", "kafka@c2 queued"}},
 		"every slot is named": {
 			on:   append([]string{"kafka@c3: shop", "shop@c3 queued"}, two...),
-			want: []string{"kafka (c1: shop, c3: shop) awaited on c2", "shop (c2: kafka) awaited on c1 c3"},
+			want: []string{"kafka (c1: shop, c3: shop) awaited on c2, needs 2", "shop (c2: kafka) awaited on c1 c3, needs 1"},
 		},
 		"three rollouts in a cycle": {
 			on:   []string{"a@c1: b", "b@c1 queued", "b@c2: c", "c@c2 queued", "c@c3: a", "a@c3 queued"},
-			want: []string{"a (c1: b) awaited on c3", "b (c2: c) awaited on c1", "c (c3: a) awaited on c2"},
+			want: []string{"a (c1: b) awaited on c3, needs 2", "b (c2: c) awaited on c1, needs 1", "c (c3: a) awaited on c2, needs 1"},
 		},
 		"a wait through an add-on that the rollout has reached": {
 			on:   []string{"a@c1: b", "b@c1: c", "c@c1 queued", "c@c2: a", "a@c2 queued"},
-			want: []string{"a (c1: c) awaited on c2", "c (c2: a) awaited on c1", "blocked: b"},
+			want: []string{"a (c1: c) awaited on c2, needs 2", "c (c2: a) awaited on c1, needs 1", "blocked: b"},
 		},
 		"a rollout that waits for the deadlock is not a part of it": {
 			on:   append([]string{"portal@c3: kafka", "kafka@c3 queued", "portal@c4 queued"}, two...),
@@ -81,7 +81,7 @@ func TestSlotDeadlocks(t *testing.T) {
 		},
 		"two deadlocks": {
 			on:   append([]string{"a@c1: b", "b@c1 queued", "b@c2: a", "a@c2 queued"}, two...),
-			want: append([]string{"a (c1: b) awaited on c2", "b (c2: a) awaited on c1"}, ofTwo...),
+			want: append([]string{"a (c1: b) awaited on c2, needs 2", "b (c2: a) awaited on c1, needs 1"}, ofTwo...),
 		},
 		"all that a cluster waits for has to change": {
 			on: []string{"kafka@c1: shop auth", "shop@c1 queued", "auth@c1", "shop@c2: kafka", "kafka@c2 queued"}, want: ofTwo,
