@@ -746,7 +746,8 @@ spec:
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two"} })
 		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("discovering the kinds of the managed cluster, which charts depend on"))
 		revive()
-		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue),
+			func() string { return h.ready(ctx).Message })
 		Expect(data(ctx, h, "config")).To(HaveKeyWithValue("value", "two"))
 		h.finish(ctx)
 	})

@@ -112,6 +112,7 @@ func collectGarbage(ctx context.Context, managed client.WithWatch) {
 		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
 		schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"),
 		schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+		schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
 		schema.GroupVersionKind{Group: "tandem.test", Version: "v1", Kind: "Gadget"},
 		schema.GroupVersionKind{Group: "late.tandem.test", Version: "v1", Kind: "Latecomer"},
 	)
