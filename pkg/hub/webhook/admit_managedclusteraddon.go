@@ -66,20 +66,23 @@ func (a *admissions) spec(ctx context.Context, w write[*addonv1alpha1.ManagedClu
 		definition, err = read.Definition(ctx, a.live, w.after.Name)
 	}
 	agent := w.after.Name == addonv1alpha1.AgentAddOn
-	planned := install.IsPlanManaged(definition)
-	// The definition of a stack does not exist yet when `kubectl addon apply` asks whether all of its objects would be accepted.
-	ofStack := definition == nil && w.after.Labels[kudo.LabelStack] != ""
 	switch {
 	case err != nil:
 		return opinion{}, err
-	case misplaced != nil && !agent && (planned || ofStack): // the agent's namespace is its own
+	case misplaced != nil && !agent && runsPackage(definition, w.after): // the agent's namespace is its own
 		return opinion{refused: misplaced}, nil
-	case !agent && !planned:
+	case !agent && !install.IsPlanManaged(definition):
 		return opinion{}, nil
 	}
 	namespaces, err := read.Namespaces(ctx, a.live, a.namespaces, names)
 	namespaces.Lenient = agent // its delivery reads no config that administrators do not allow
 	return opinion{refused: install.AdmitAddOn(definition, w.before, w.after, namespaces)}, err
+}
+
+// runsPackage reports whether an add-on is plan-based, or one of a stack whose definition does not exist: `kubectl addon apply` asks whether all objects would
+// be accepted before it writes the definition.
+func runsPackage(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) bool {
+	return install.IsPlanManaged(definition) || definition == nil && addOn.Labels[kudo.LabelStack] != ""
 }
 
 // lostChangeOpinion warns about a change of an add-on that is being deleted.
