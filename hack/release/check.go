@@ -13,30 +13,8 @@ import (
 	"runtime"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/tandem-addons/tandem/pkg/chart"
 )
-
-// published is a release as users download it.
-type published struct {
-	folder, version string
-	files           map[string][]byte
-	plugin          krewPlugin
-}
-
-// krewPlugin is what krew reads of the plugin's manifest.
-type krewPlugin struct {
-	Spec struct {
-		Version   string
-		Platforms []struct {
-			Selector struct{ MatchLabels map[string]string }
-			URI      string
-			Sum      string `json:"sha256"`
-			Bin      string
-		}
-	}
-}
 
 // requirement is what users rely on. Its function returns all problems that it finds.
 type requirement struct {
@@ -68,27 +46,6 @@ func check(ctx context.Context, folder string, requirements []requirement) error
 		}
 	}
 	return errors.Join(problems...)
-}
-
-// readRelease reads all files of a release. Its version is the plugin's.
-func readRelease(folder string) (published, error) {
-	p := published{folder: folder, files: map[string][]byte{}}
-	listed, err := os.ReadDir(folder)
-	if err != nil {
-		return p, fmt.Errorf("reading the release: %w", err)
-	}
-	for _, file := range listed {
-		if p.files[file.Name()], err = os.ReadFile(filepath.Join(folder, file.Name())); err != nil {
-			return p, fmt.Errorf("reading the release: %w", err)
-		}
-	}
-	if err := yaml.Unmarshal(p.files[krewFile], &p.plugin); err != nil {
-		return p, fmt.Errorf("reading %s: %w", krewFile, err)
-	}
-	if p.version = p.plugin.Spec.Version; !semantic.MatchString(p.version) {
-		return p, fmt.Errorf("%s has version %q, which is not a semantic version such as v0.1.0", krewFile, p.version)
-	}
-	return p, nil
 }
 
 // checkSums compares all files with their checksums.

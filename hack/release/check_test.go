@@ -103,7 +103,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 
 // tinyImages returns images without a program, and SBOMs of another one.
 func tinyImages(t *testing.T, r release) (map[string][]byte, error) {
-	binary, err := r.plugin.build(t.Context(), r, here)
+	binary, err := r.plugin.build(t.Context(), r.source, r.version, here)
 	if err != nil {
 		return nil, err
 	}

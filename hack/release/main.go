@@ -11,12 +11,18 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"regexp"
-	"strings"
 	"time"
 
 	"github.com/tandem-addons/tandem/pkg/chart"
 )
+
+// steps are all parts but the checksums.
+var steps = []step{
+	{"the plugin", buildPlugin},
+	{"the images", buildImages},
+	{"the manifests", buildManifests},
+	{"the chart", buildChart},
+}
 
 func main() {
 	chart.ServeChild()
@@ -39,9 +45,6 @@ func run(ctx context.Context, arguments []string) error {
 	}
 	return r.build(ctx, steps)
 }
-
-// semantic is a semantic version with a leading v, without build metadata: image tags have no plus sign.
-var semantic = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z][0-9A-Za-z.-]*)?$`)
 
 func parse(arguments []string) (release, error) {
 	r := release{plugin: program{name: "kubectl-addon", path: "./cmd/kubectl-addon"}}
@@ -70,17 +73,4 @@ func parse(arguments []string) (release, error) {
 	var err error
 	r.platforms, err = platformsIn(platforms)
 	return r, err
-}
-
-// platformsIn parses platforms such as linux/amd64, separated by commas.
-func platformsIn(list string) ([]platform, error) {
-	var platforms []platform
-	for text := range strings.SplitSeq(list, ",") {
-		system, processor, found := strings.Cut(text, "/")
-		if !found || system == "" || processor == "" {
-			return nil, fmt.Errorf("-platforms: %q is not of the form linux/amd64", text)
-		}
-		platforms = append(platforms, platform{os: system, arch: processor})
-	}
-	return platforms, nil
 }

@@ -18,7 +18,7 @@ func buildPlugin(ctx context.Context, r release) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	manifest := krew{Version: r.version}
 	for _, p := range r.platforms {
-		binary, err := r.plugin.build(ctx, r, p)
+		binary, err := r.plugin.build(ctx, r.source, r.version, p)
 		if err != nil {
 			return nil, err
 		}

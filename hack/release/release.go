@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
+
+// semantic is a semantic version with a leading v, without build metadata: image tags have no plus sign.
+var semantic = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z][0-9A-Za-z.-]*)?$`)
 
 // release describes a release.
 type release struct {
@@ -27,14 +31,6 @@ type release struct {
 type step struct {
 	name  string
 	build func(context.Context, release) (map[string][]byte, error)
-}
-
-// steps are all parts but the checksums.
-var steps = []step{
-	{"the plugin", buildPlugin},
-	{"the images", buildImages},
-	{"the manifests", buildManifests},
-	{"the chart", buildChart},
 }
 
 // build builds the steps, and writes all files with their checksums. The folder is replaced at the end, so that it never contains a part of a

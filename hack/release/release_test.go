@@ -139,7 +139,7 @@ func TestArchivesHaveTheDateOfTheRelease(t *testing.T) {
 func TestBOMListsWhatIsLinked(t *testing.T) {
 	r := tiny(t, here)
 	r.plugin = program{name: "chart", path: "./hack/chart"} // which has dependencies
-	binary, err := r.plugin.build(t.Context(), r, here)
+	binary, err := r.plugin.build(t.Context(), r.source, r.version, here)
 	if err != nil {
 		t.Fatal(err)
 	}
