@@ -128,7 +128,7 @@ func TestPages(t *testing.T) {
 		RolledOut("shop", "cluster2", sample.Works, sample.UpgradeWaits).Stuck("kafka cluster1: shop", "kafka cluster0: shop", "shop cluster2: kafka")
 	explained = why.Of(stuck.Cluster, "shop", sample.Now).Data("shop")
 	golden(t, "why-rollouts", frame{Title: "shop on cluster1", Template: "why", View: whyView{
-		Data: explained, Fixes: fixRows("cluster1", explained.Commands, true), Stuck: rolloutRows(explained.Deadlocks), Glimpse: fleet.GlimpseOf(stuck.AddOns["shop"]),
+		Data: explained, Fixes: visit{acts: everything{}}.fixRows(t.Context(), stuck.Cluster, "shop", explained.Commands), Stuck: rolloutRows(explained.Deadlocks), Glimpse: fleet.GlimpseOf(stuck.AddOns["shop"]),
 	}})
 	golden(t, "addon", frame{Title: "Add-on kafka", Template: "addon", View: addOnOf("kafka", small, view.Definitions)})
 	instance := view.Instances["kafka"]
