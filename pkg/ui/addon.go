@@ -65,11 +65,8 @@ func addOnPage(ctx context.Context, v visit) (frame, error) {
 	if !view.Defined && view.Total == 0 {
 		return frame{}, errAbsent
 	}
-	if definitions != nil {
-		dependents, err := read.Dependents(ctx, v.reader, name)
-		if err == nil {
-			view.Dependents = fleet.DependentsOf(dependents)
-		}
+	if dependents, err := read.Dependents(ctx, v.reader, name); err == nil && definitions != nil {
+		view.Dependents = fleet.DependentsOf(dependents)
 	}
 	if view.Total > 0 && v.foresees(ctx) {
 		view.WhatIf = addOnPath(name) + "/what-if"

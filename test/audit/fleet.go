@@ -46,19 +46,28 @@ func fleetOf(hub []Entry, cluster string) fleet {
 		case "clustermanagementaddons":
 			f.declare(e)
 		case "managedclusters":
-			var stored clusterv1.ManagedCluster
-			if e.ObjectRef.Name == cluster && json.Unmarshal(e.ResponseObject, &stored) == nil && stored.Name == cluster {
-				f.clusters = append(f.clusters, selector.ClusterOf(&stored))
-			}
+			f.describe(e, cluster)
 		case "managedclusteraddons":
-			if name := e.ObjectRef.Name; e.ObjectRef.Namespace != cluster || e.ObjectRef.Subresource != "" {
-				continue
-			} else if e.Verb == "delete" || e.ResponseStatus.Code == http.StatusCreated {
-				f.enabled[name] = append(f.enabled[name], presence{e.RequestTime(), e.Verb != "delete"})
-			}
+			f.enable(e, cluster)
 		}
 	}
 	return f
+}
+
+// describe notes the write of a ManagedCluster.
+func (f *fleet) describe(e *Entry, cluster string) {
+	var stored clusterv1.ManagedCluster
+	if e.ObjectRef.Name == cluster && json.Unmarshal(e.ResponseObject, &stored) == nil && stored.Name == cluster {
+		f.clusters = append(f.clusters, selector.ClusterOf(&stored))
+	}
+}
+
+// enable notes the creation or deletion of a ManagedClusterAddOn on the cluster.
+func (f *fleet) enable(e *Entry, cluster string) {
+	isDeletion := e.Verb == "delete"
+	if e.ObjectRef.Namespace == cluster && e.ObjectRef.Subresource == "" && (isDeletion || e.ResponseStatus.Code == http.StatusCreated) {
+		f.enabled[e.ObjectRef.Name] = append(f.enabled[e.ObjectRef.Name], presence{e.RequestTime(), !isDeletion})
+	}
 }
 
 // declare notes the write of a ClusterManagementAddOn.

@@ -85,7 +85,7 @@ func planStatus(ctx context.Context, h hubclient.Hub, o *PlanStatusOptions) erro
 		return printers.WriteEscaped(o.Out, o.NoneFailedText(""))
 	}
 	if o.watch && o.Single() == "" {
-		return watchStatuses(ctx, h, o, targets)
+		return watchStatuses(ctx, h, o.Out, targets, o.withChildren)
 	}
 	if o.Single() == "" || o.Failed {
 		return showStatuses(ctx, h, o, targets)

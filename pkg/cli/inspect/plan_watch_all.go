@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,13 +21,13 @@ import (
 )
 
 // watchStatuses prints a line for each change on several clusters, until the plans on all of them have ended. It returns the errors of `plan wait`.
-func watchStatuses(ctx context.Context, h hubclient.Hub, o *PlanStatusOptions, targets []hubclient.Target) error {
-	w := statusesWatch{progress: h.Progress(o.Out)}
+func watchStatuses(ctx context.Context, h hubclient.Hub, out io.Writer, targets []hubclient.Target, withChildren bool) error {
+	w := statusesWatch{progress: h.Progress(out)}
 	w.progress.PrintLines()
 	w.progress.MarkReported(nil) // what has ended before is printed, too
 	var clusters []string
 	for _, target := range targets {
-		one := &planWatch{ObjectKey: target.ObjectKey, withChildren: o.withChildren}
+		one := &planWatch{ObjectKey: target.ObjectKey, withChildren: withChildren}
 		if target.Instance == nil {
 			_, one.problem = planstatus.Find(ctx, h, target.ObjectKey, false) // it lists the existing names
 		}
@@ -123,7 +124,7 @@ func (w *planWatch) observe(view progress.View) {
 	}
 	w.found, w.trees = view.Instance, planstatus.InstanceProgress(view)
 	if hasEnded && last.UID == w.before && !w.withChildren {
-		w.trees[0].Children = nil // the first tree is that of the last execution
+		w.trees[0].Children = nil // the first tree is the last execution's
 	}
 }
 

@@ -103,19 +103,7 @@ func (g *givenValues) isDivided(path Path) bool {
 
 // set adds a value.
 func (g *givenValues) set(key, node *yaml.Node, path Path) {
-	choice := Choice{Path: path, Parameter: nameOf(path)}
-	v, err := g.chart.lookUp(choice, g.root, g.described)
-	if closest, isListed := g.siblingOf(path); err != nil && isListed {
-		if closest != "" {
-			g.add(key, "chart %s has no value %s in values.yaml (did you mean %s?)", text.Quote(g.chart.Name), text.Quote(path.String()), closest)
-			return
-		}
-		v, err = value{Choice: choice}, nil // a key that is added to a map of the chart, such as a label
-	}
-	if nested := g.nestedForm(path); err != nil && nested != "" {
-		g.add(key, "chart %s has no value %s in values.yaml: write it as %s", text.Quote(g.chart.Name), text.Quote(strings.Join(path, ".")), nested)
-		return
-	}
+	v, err := g.lookUp(path)
 	if err != nil {
 		g.add(key, "%v", err)
 		return
@@ -138,6 +126,26 @@ func (g *givenValues) set(key, node *yaml.Node, path Path) {
 		return
 	}
 	g.given = append(g.given, Given{value: v, Node: node, Text: written})
+}
+
+// lookUp returns the value of the chart at a path. The error names a value that may be meant.
+func (g *givenValues) lookUp(path Path) (value, error) {
+	choice := Choice{Path: path, Parameter: nameOf(path)}
+	v, err := g.chart.lookUp(choice, g.root, g.described)
+	if err == nil {
+		return v, nil
+	}
+	closest, isListed := g.siblingOf(path)
+	switch nested := g.nestedForm(path); {
+	case closest != "":
+		return v, fmt.Errorf("chart %s has no value %s in values.yaml (did you mean %s?)", text.Quote(g.chart.Name), text.Quote(path.String()), closest)
+	case isListed:
+		return value{Choice: choice}, nil // a key that is added to a map of the chart, such as a label
+	case nested != "":
+		return v, fmt.Errorf("chart %s has no value %s in values.yaml: write it as %s", text.Quote(g.chart.Name), text.Quote(strings.Join(path, ".")), nested)
+	default:
+		return v, err
+	}
 }
 
 // siblingOf returns a value of the chart with a similar key in the same map, empty if there is none, and whether the chart lists that map.
