@@ -65,9 +65,7 @@ func addOnPage(ctx context.Context, v visit) (frame, error) {
 	if !view.Defined && view.Total == 0 {
 		return frame{}, errAbsent
 	}
-	if dependents, err := read.Dependents(ctx, v.reader, name); err == nil && definitions != nil {
-		view.Dependents = fleet.DependentsOf(dependents)
-	}
+	view.Dependents = v.dependents(ctx, name)
 	if view.Total > 0 && v.foresees(ctx) {
 		view.WhatIf = addOnPath(name) + "/what-if"
 	}
@@ -79,6 +77,15 @@ func addOnPage(ctx context.Context, v visit) (frame, error) {
 	}
 	view.Versions, err = v.versions(ctx, name)
 	return frame{Title: "Add-on " + name, Template: "addon", View: view}, err
+}
+
+// dependents returns the add-ons that depend on an add-on; none if the user may not read the definitions.
+func (v visit) dependents(ctx context.Context, name string) fleet.Dependents {
+	found, err := read.Dependents(ctx, v.reader, name)
+	if err != nil {
+		return fleet.Dependents{}
+	}
+	return fleet.DependentsOf(found)
 }
 
 // executionsShown is the number of executions on a page of an add-on's history.
