@@ -125,6 +125,7 @@ images: ## Pack addon-manager and addon-agent into container images, as archives
 
 .PHONY: release
 release: ## Build all files of release VERSION into dist: the plugin, images, manifests, the chart, SBOMs and checksums.
+	@[ -z "$$(git status --porcelain 2>&1)" ] || { echo "make release: commit or remove what git status shows: a release is built from a commit" >&2; exit 1; }
 	@go run ./hack/release -version=$(VERSION) -revision=$$(git rev-parse HEAD 2>/dev/null || echo unknown) -created=$(SOURCE_DATE_EPOCH) \
 	  -repository=$(REPOSITORY) -image-platforms=$(PLATFORMS) $(if $(PLUGIN_PLATFORMS),-platforms=$(PLUGIN_PLATFORMS)) -output=dist
 
@@ -189,8 +190,8 @@ test-integration: ## Run the integration tests against real API servers (GINKGOF
 	  $(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target $(suites:%=suite-%)
 
 .PHONY: $(suites:%=suite-%)
-$(suites:%=suite-%): suite-%: # `make lint` vets them; API servers collect garbage less often, to save processor time
-	@GOGC=$${GOGC:-200} go tool ginkgo run --procs=$(or $(procs-$*),1) --no-color --succinct --vet=off --ldflags="-s -w" --timeout=40m $(GINKGOFLAGS) ./test/integration/$*
+$(suites:%=suite-%): suite-%: # `make lint` vets them
+	@go tool ginkgo run --procs=$(or $(procs-$*),1) --no-color --succinct --vet=off --ldflags="-s -w" --timeout=40m $(GINKGOFLAGS) ./test/integration/$*
 
 .PHONY: test-changed
 test-changed: ## Run the unit and integration tests that depend on changes since BASE.

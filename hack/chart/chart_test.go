@@ -104,7 +104,7 @@ func TestUserDataSurvivesTheRelease(t *testing.T) {
 		"CustomResourceDefinition operators.kudo.dev",
 		"CustomResourceDefinition operatorversions.kudo.dev",
 	}
-	packages := []string{"Namespace addon-packages"}
+	packages := []string{"Namespace addon-packages", "Namespace tandem-system"}
 	if diff := cmp.Diff(append(definitions, packages...), kept("")); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}

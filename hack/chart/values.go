@@ -88,9 +88,8 @@ func (s *slots) fill(content *unstructured.Unstructured) error {
 	case "CustomResourceDefinition":
 		s.keep(content)
 	case "Namespace":
-		if content.GetName() != "tandem-system" { // the namespace of packages: its deletion would delete them
-			annotate(content, resourcePolicy, "keep")
-		}
+		// Its deletion would delete packages, or the keys of agents and what they keep of Instances that stay.
+		annotate(content, resourcePolicy, "keep")
 	case "AddOnDeploymentConfig":
 		return s.deliveredImage(content)
 	case "Job":

@@ -29,7 +29,7 @@ func (p program) build(ctx context.Context, source string, platform v1.Platform,
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
 		"-ldflags=-s -w -X main.version="+version, "-o", file, p.path)
 	command.Dir = source
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Architecture)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Architecture, "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=")
 	if output, err := command.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building it for %s: %w\n%s", platform, err, output)
 	}

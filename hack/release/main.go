@@ -1,7 +1,6 @@
 // Command release builds everything that a release of Tandem publishes, into one folder: the plugin for all platforms, container images, manifests,
-// the Helm chart, lists of the software in all programs (SBOMs), metadata for catalogs, and checksums. The same commit, version and Go version
-// result in the same bytes. `release check FOLDER` verifies a release, and starts an API server
-// to apply its manifests.
+// the Helm chart, lists of the software in all programs (SBOMs), metadata for catalogs, and checksums. The same commit,
+// settings and Go version result in the same bytes. `release check FOLDER` verifies a release, and starts an API server to apply its manifests.
 package main
 
 import (

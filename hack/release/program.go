@@ -67,7 +67,7 @@ func (p program) build(ctx context.Context, source, version string, on platform)
 	file := filepath.Join(folder, p.name)
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X main.version="+version, "-o", file, p.path)
 	command.Dir = source
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+on.os, "GOARCH="+on.arch)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+on.os, "GOARCH="+on.arch, "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=")
 	if output, err := command.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building %s for %s/%s: %w\n%s", p.name, on.os, on.arch, err, output)
 	}

@@ -92,8 +92,8 @@ func (a *automatic) emitRemainders(ctx context.Context, cluster string, state *r
 	for _, remainder := range left {
 		if isNew(remainder) {
 			a.recorder.Eventf(state.AddOns[remainder.For.Name], state.AddOns[remainder.Name], corev1.EventTypeNormal, eventDependencyKept, actionEnable,
-				"%s, which was enabled for this add-on, stays enabled, although this add-on no longer has a dependency with install: Auto on it on this cluster: "+
-					"it is disabled after this add-on, unless another one depends on it", remainder.Name)
+				"add-on %s was enabled automatically for this add-on and stays enabled, although this add-on no longer requests it with install: Auto on this cluster; "+
+					"it is disabled after this add-on is deleted, unless another add-on depends on it", remainder.Name)
 		}
 	}
 	return nil

@@ -305,7 +305,8 @@ func cellOf(state fleet.State, of fleet.Subject, cluster string) cell {
 
 // pageOf returns the items on a page of the given size; pages count from 1.
 func pageOf[T any](items []T, size, page int) []T {
-	first := min(max(page-1, 0)*size, len(items))
+	page = min(max(page, 1), len(items)/size+1)
+	first := min((page-1)*size, len(items))
 	return items[first:min(first+size, len(items))]
 }
 

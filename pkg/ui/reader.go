@@ -100,6 +100,15 @@ func (r reader) getMetadata(ctx context.Context, key client.ObjectKey, only *met
 	return nil
 }
 
+// listsAll reports whether the user may list the objects of a kind in all namespaces, and the cache has all.
+func (r reader) listsAll(ctx context.Context, object client.Object) (bool, error) {
+	k, err := r.kindOf(object)
+	if err != nil || k.namespaces != nil {
+		return false, err
+	}
+	return r.rights.May(ctx, k.request("list", metav1.NamespaceAll, ""))
+}
+
 // check returns an error unless the user may send a request for objects of the kind.
 func (r reader) check(ctx context.Context, k kind, verb, namespace, name string) error {
 	may, err := r.rights.May(ctx, k.request(verb, namespace, name))

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
-
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
@@ -171,17 +169,15 @@ func rolloutRows(deadlocks []dependency.SlotDeadlock) []rolloutRow {
 	return rows
 }
 
-// rollouts reads what explains why rollouts have not reached the cluster. A user who may not read all clusters gets no rollouts that wait for each other: any of
+// rollouts reads what explains why rollouts have not reached the cluster. A user who does not see all clusters gets no rollouts that wait for each other: any of
 // the others may release a slot.
 func (v visit) rollouts(ctx context.Context, cluster fleet.Cluster) (fleet.Rollouts, error) {
 	rollouts, err := read.Rollouts(ctx, v.reader, v.now, cluster)
 	if err != nil || len(rollouts.Deadlocks) == 0 {
 		return rollouts, err
 	}
-	readsAll, err := v.rights.May(ctx, authorizationv1.ResourceAttributes{
-		Verb: "list", Group: addonv1alpha1.GroupVersion.Group, Resource: "managedclusteraddons",
-	})
-	if !readsAll {
+	listsAll, err := v.listsAll(ctx, &addonv1alpha1.ManagedClusterAddOn{})
+	if !listsAll {
 		rollouts.Deadlocks = nil
 	}
 	return rollouts, err

@@ -271,7 +271,7 @@ var _ = Describe("The order of dependencies on a hub with OCM", Label("ocm"), on
 		for _, cluster := range f.names {
 			for _, name := range []string{mill, oven} {
 				Expect(explain(cluster, name)).To(And(
-					ContainSubstring("The rollouts of mill and oven wait for each other, so none of them continues. "+
+					ContainSubstring("The rollouts of mill and oven wait for each other, so they do not continue. "+
 						"mill occupies its slot on cluster1, where it waits for a change of oven that has not been rolled out there. "+
 						"oven occupies its slot on cluster2, where it waits for a change of mill that has not been rolled out there. "+
 						"Raise maxConcurrency of mill to 2, so that its change reaches cluster cluster2."),

@@ -87,7 +87,7 @@ func New(
 
 // Render renders a chart. The error is a *TransientError if the cluster could not answer; all others are of the chart.
 func (r *Renderer) Render(ctx context.Context, q Request) (*release.Rendering, error) {
-	capabilities, err := r.capabilitiesSince(q.Since, q.Owned)
+	capabilities, unknown, err := r.capabilitiesSince(q.Since, q.Owned)
 	if err != nil {
 		return nil, &TransientError{Err: err}
 	}
@@ -110,6 +110,11 @@ func (r *Renderer) Render(ctx context.Context, q Request) (*release.Rendering, e
 	r.measure(time.Since(started), err)
 	if err != nil {
 		return nil, classify(err)
+	}
+	if len(unknown) > 0 {
+		out.Unknown = unknown
+		out.Warnings = append(out.Warnings, fmt.Sprintf("the kinds of %s are unknown, because the API does not work that this Instance serves: "+
+			"objects that are no longer rendered are not deleted", strings.Join(unknown, ", ")))
 	}
 	if q.Trial && !looked && len(out.Definitions) == 0 && isSmall(out) {
 		r.trials.Add(key, out)
@@ -141,22 +146,44 @@ func keyOf(in chart.Input, digest string) [sha256.Size]byte {
 	return sha256.Sum256(encoded)
 }
 
-// capabilitiesSince returns what the cluster serves, discovered after a time, without the kinds of owned versions that cannot be discovered.
-func (r *Renderer) capabilitiesSince(since time.Time, owned []schema.GroupVersion) (chart.Capabilities, error) {
+// capabilitiesSince returns what the cluster serves, discovered after a time. Of owned versions that cannot be discovered, it returns what they served
+// before, and those whose kinds are unknown.
+func (r *Renderer) capabilitiesSince(since time.Time, owned []schema.GroupVersion) (capabilities chart.Capabilities, unknown []string, err error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.discovered.began.After(since) {
-		return r.discovered.capabilities, nil
+		return r.discovered.capabilities, nil, nil
 	}
 	began := time.Now()
-	capabilities, err := r.capabilities()
+	capabilities, err = r.capabilities()
 	switch failed, isPartial := discovery.GroupDiscoveryFailedErrorGroups(err); {
 	case err == nil:
 		r.discovered = discovered{began: began, capabilities: capabilities}
 	case isPartial && len(failed) > 0 && containsAll(owned, failed):
-		err = nil
+		capabilities.APIVersions, unknown = withVersions(capabilities.APIVersions, failed, r.discovered.capabilities.APIVersions)
+		return capabilities, unknown, nil
 	}
-	return capabilities, err
+	return capabilities, nil, err
+}
+
+// withVersions adds versions that cannot be discovered, with the kinds that they had before, and returns those of which no kind is known.
+func withVersions(versions []string, failed map[schema.GroupVersion]error, before []string) (all, unknown []string) {
+	all = slices.Clone(versions)
+	for version := range failed {
+		all = append(all, version.String())
+		isKnown := false
+		for _, name := range before {
+			if strings.HasPrefix(name, version.String()+"/") {
+				all, isKnown = append(all, name), true
+			}
+		}
+		if !isKnown {
+			unknown = append(unknown, version.String())
+		}
+	}
+	slices.Sort(all)
+	slices.Sort(unknown)
+	return slices.Compact(all), unknown
 }
 
 // containsAll reports whether all versions that cannot be discovered are owned.

@@ -52,7 +52,8 @@ func (x *execution) postpone(placed plan.Placed, wants []*unstructured.Unstructu
 }
 
 // prune deletes objects that their task no longer applies, and returns those that still exist. Objects that the version applies in another
-// task are kept and move to that task. If a template that may contain an object cannot be rendered, nothing is deleted.
+// task are kept and move to that task. If a template that may contain an object cannot be rendered, nothing is deleted; if the kinds of APIs were unknown to
+// charts, only what serves these.
 func (p *pass) prune(ctx context.Context, x *execution, surplus []kudo.InventoryEntry) ([]plan.Object, error) {
 	if len(surplus) == 0 {
 		return nil, nil
@@ -61,6 +62,9 @@ func (p *pass) prune(ctx context.Context, x *execution, surplus []kudo.Inventory
 	applied, certain, err := p.versionEntries(x)
 	if err != nil || !certain {
 		return nil, err
+	}
+	if unknown := x.unknownVersions(); len(unknown) > 0 {
+		surplus = plan.Serving(surplus, unknown)
 	}
 	inherited, surplus := plan.Inherit(surplus, applied)
 	x.inventory.list(inherited...)
@@ -121,6 +125,15 @@ func (p *pass) versionEntries(x *execution) (entries []kudo.InventoryEntry, cert
 		entries = plan.Track(entries, placed.Task.Name, false, wants)
 	}
 	return entries, true, nil
+}
+
+// unknownVersions returns the API versions whose kinds were unknown to the charts of the version.
+func (x *execution) unknownVersions() []string {
+	var unknown []string
+	for _, placed := range plan.Everywhere(x.version) {
+		unknown = append(unknown, x.task(placed).release.Unknown...)
+	}
+	return unknown
 }
 
 // deleteListed deletes the objects of entries, and returns those that still exist. It releases objects that the package

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -608,6 +609,9 @@ func (p *pass) pruneChart(ctx context.Context, x *execution, entries []kudo.Inve
 		return outcomeOf(err)
 	case !certain:
 		return outcomeOf(errors.New("the chart's objects are not deleted, because other tasks cannot be rendered, which may apply some of them"))
+	case len(x.unknownVersions()) > 0:
+		return outcomeOf(fmt.Errorf("the chart's objects are not deleted, because other tasks may apply some of them: the kinds of %s are unknown",
+			strings.Join(x.unknownVersions(), ", ")))
 	}
 	left, err := p.prune(ctx, x, entries)
 	if err != nil {

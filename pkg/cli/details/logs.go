@@ -61,11 +61,11 @@ func NewCmdLogs(f *hubclient.Factory, runF func(context.Context, *LogsOptions) e
 			"add-on has the name of the add-on. With --tree, also print those of its child Instances. Pods that another operator has created for a\n" +
 			"custom resource of the Instance are included only if the custom resource is their controller, or if they have the label\n" +
 			kudo.LabelInstance + ".\n\n" +
-			"The hub has no connection to managed clusters: --cluster-context or --cluster-kubeconfig names one, with permission to list pods\n" +
-			"and to get pods/log.\n\n" +
+			"The hub has no connection to managed clusters: select the cluster with --cluster-context or --cluster-kubeconfig, as a user who may\n" +
+			"list pods and get pods/log.\n\n" +
 			"Of each pod, the default container is shown, which is the first one unless the pod names another. By default, the last 10 lines of\n" +
 			"each log are printed, or all lines since --since or --since-time. Each line begins with [POD/CONTAINER], or\n" +
-			"[NAMESPACE/POD/CONTAINER] in another namespace than that of the Instance. Control characters are escaped. With --follow, pods that\n" +
+			"[NAMESPACE/POD/CONTAINER] in a namespace other than the Instance's. Control characters are escaped. With --follow, pods that\n" +
 			"start later are not included.",
 		Example: "  kubectl addon logs kafka --cluster cluster1 --cluster-context cluster1\n" +
 			"  kubectl addon logs kafka --cluster cluster1 --cluster-context cluster1 -f --since 5m --all-containers\n" +
@@ -105,7 +105,7 @@ func (o *LogsOptions) addFlags(cmd *cobra.Command) {
 func (o *LogsOptions) check(cmd *cobra.Command) error {
 	switch {
 	case !o.managed.IsSet():
-		return terminal.Usagef(cmd, "the hub has no connection to managed clusters: name %s with --cluster-context or --cluster-kubeconfig%s",
+		return terminal.Usagef(cmd, "the hub has no connection to managed clusters: select cluster %s with --cluster-context or --cluster-kubeconfig%s",
 			text.Word(o.cluster), o.contextsText())
 	case o.choice.all && o.choice.container != "":
 		return terminal.Usagef(cmd, "--container and --all-containers are mutually exclusive")

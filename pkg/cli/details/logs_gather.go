@@ -53,7 +53,7 @@ func connectPods(config *rest.Config, name string, warn func(string) error) (*po
 }
 
 // checkMirror returns an error if the cluster has no mirror of the Instance: the kubeconfig may be that of another cluster. A user who may not get
-// Instances there gets no error.
+// Instances there gets a warning.
 func (c *podCluster) checkMirror(ctx context.Context, instance *kudo.Instance) error {
 	ctx, cancel := context.WithTimeout(ctx, podTimeout)
 	defer cancel()
@@ -61,8 +61,10 @@ func (c *podCluster) checkMirror(ctx context.Context, instance *kudo.Instance) e
 	mirror.SetGroupVersionKind(kudo.GroupVersion.WithKind("Instance"))
 	err := c.Get(ctx, client.ObjectKey{Namespace: instance.TargetNamespace(), Name: instance.Name}, mirror)
 	switch {
-	case apierrors.IsForbidden(err), err == nil && mirror.Annotations[kudo.AnnotationHubUID] == string(instance.UID):
+	case err == nil && mirror.Annotations[kudo.AnnotationHubUID] == string(instance.UID):
 		return nil
+	case apierrors.IsForbidden(err):
+		return c.warn(fmt.Sprintf("cannot check that --cluster-context and --cluster-kubeconfig name cluster %s: no permission to get Instances there", text.Quote(c.name)))
 	case err == nil || apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 		return fmt.Errorf("the cluster of --cluster-context and --cluster-kubeconfig has no copy of Instance %s in namespace %s: check that they name cluster %s, "+
 			"and that its addon-agent runs", text.Quote(instance.Name), text.Quote(instance.TargetNamespace()), text.Quote(c.name))

@@ -38,9 +38,9 @@ func NewCmdPlanStatus(f *hubclient.Factory, runF func(context.Context, *PlanStat
 			"installation of the add-on waits for.\n\n" +
 			"Select the clusters with --cluster, --selector, --placement or --all-clusters; clusters that do not have NAME are skipped\n" +
 			"unless they are named. With --failed, show only Instances whose last plan, or another one that they owe, has failed.\n\n" +
-			"With --watch, continue to show changes: on a single cluster named by --cluster until the command is interrupted or the Instance\n" +
-			"is deleted, on several clusters one line for each change, until the plans on all of them have ended. The exit code is then\n" +
-			"that of 'kubectl addon plan wait'. The command contacts only the hub.",
+			"With --watch on one cluster named by --cluster, show changes until the command is interrupted or the Instance is deleted. With\n" +
+			"several clusters, --selector, --placement or --all-clusters, print one line for each change until all plans have ended; the exit\n" +
+			"code is the same as for 'kubectl addon plan wait'. The command contacts only the hub.",
 		Example: "  kubectl addon plan status kafka --cluster cluster1\n" +
 			"  kubectl addon plan status streaming --cluster cluster1 --tree --watch\n" +
 			"  kubectl addon plan status kafka --selector region=eu --watch\n" +

@@ -27,7 +27,7 @@ func watchStatuses(ctx context.Context, h hubclient.Hub, out io.Writer, targets 
 	w.progress.MarkReported(nil) // what has ended before is printed, too
 	var clusters []string
 	for _, target := range targets {
-		one := &planWatch{ObjectKey: target.ObjectKey, withChildren: withChildren}
+		one := &planWatch{ObjectKey: target.ObjectKey, live: h, withChildren: withChildren}
 		if target.Instance == nil {
 			_, one.problem = planstatus.Find(ctx, h, target.ObjectKey, false) // it lists the existing names
 		}
@@ -77,10 +77,11 @@ func (w *statusesWatch) unfinishedError(string) error {
 // planWatch watches the plans of an Instance.
 type planWatch struct {
 	client.ObjectKey
+	// live reads the hub, and not a watch cache.
+	live         client.Reader
 	withChildren bool
-	// found is the last observed Instance, nil if there is none yet. hadAddOn is set once its add-on was observed without it.
-	found    *kudo.Instance
-	hadAddOn bool
+	// found is the last observed Instance, nil if there is none yet.
+	found *kudo.Instance
 	// before is the execution that had ended when the Instance was first observed: its steps are not printed.
 	before types.UID
 	trees  []terminal.Node
@@ -143,19 +144,27 @@ func (w *planWatch) line(message string) []terminal.Node {
 	return []terminal.Node{{Text: place + ": " + message, Part: place, Message: message}}
 }
 
+// lookForRemoval ends the watch if neither Instance nor add-on exist. The watch cache may lack what has just been created.
+func (w *planWatch) lookForRemoval(ctx context.Context) (bool, error) {
+	for _, object := range []client.Object{&addonv1alpha1.ManagedClusterAddOn{}, &kudo.Instance{}} {
+		if err := w.live.Get(ctx, w.ObjectKey, object); !apierrors.IsNotFound(err) {
+			return false, err
+		}
+	}
+	w.trees = w.line("gone")
+	return true, nil
+}
+
 // lookAtAddOn records why the Instance of an add-on is not created. It returns an error if that requires a change by the user.
 func (w *planWatch) lookAtAddOn(ctx context.Context, reader client.Reader) (bool, error) {
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	err := reader.Get(ctx, w.ObjectKey, addOn)
 	switch {
-	case apierrors.IsNotFound(err) && w.hadAddOn:
-		w.trees = w.line("gone")
-		return true, nil
 	case apierrors.IsNotFound(err):
-		return false, nil // the watch cache is stale
+		return w.lookForRemoval(ctx)
 	case err != nil:
 		return false, fmt.Errorf("reading add-on %q of cluster %q: %w", w.Name, w.Namespace, err)
 	}
-	w.hadAddOn, w.trees = true, []terminal.Node{planstatus.AddOnProgress(addOn)}
+	w.trees = []terminal.Node{planstatus.AddOnProgress(addOn)}
 	return false, planstatus.LastingProblem("add-on", addOn, addOn.Status.Conditions)
 }

@@ -388,7 +388,7 @@ func (p *releasePackage) commands(next string) releaseCommands {
 			fmt.Sprintf("kubectl delete %s -n %s -l owner=helm,name=%s", records, namespace, release),
 		},
 		OnHub: []string{
-			"kubectl addon package push " + text.Word(p.folder),
+			"kubectl addon package push " + text.ShellWord(p.folder),
 			fmt.Sprintf("kubectl addon install %s --cluster CLUSTER --namespace %s%s", p.name, namespace, given),
 		},
 	}

@@ -186,8 +186,8 @@ func (c *Cluster) advise(err error) error {
 	err = fmt.Errorf("reading releases of Helm in namespace %s of cluster %s: %w", text.Quote(c.Namespace), text.Quote(c.context), err)
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w: Helm stores releases in Secrets, so that you need permission to list and get them, or to get the one of --revision; or ask for the output of 'helm get values', and use "+
-			"'kubectl addon package from-chart'", err)
+		return fmt.Errorf("%w: Helm stores releases in Secrets: you need permission to list and get them, or to get the one that --revision selects. Otherwise, ask for the output of "+
+			"'helm get values', and use 'kubectl addon package from-chart'", err)
 	case errors.As(err, new(*url.Error)):
 		return fmt.Errorf("%w: check that the cluster is running, and that --context and --kubeconfig name it", err)
 	}

@@ -35,7 +35,7 @@ func (e *Explanation) explainDeadlock(addOn string) {
 		if len(names) > 2 {
 			joined = text.List(names, maxRollouts)
 		}
-		e.addSentence("The rollouts of %s wait for each other, so none of them continues.", joined)
+		e.addSentence("The rollouts of %s wait for each other, so they do not continue.", joined)
 		for _, rollout := range deadlock.Rollouts[:min(len(deadlock.Rollouts), maxRollouts)] {
 			e.addSentence("%s occupies %s.", text.Word(rollout.AddOn), slotsText(rollout))
 		}

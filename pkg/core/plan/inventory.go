@@ -62,16 +62,32 @@ func IsDefinition(entry kudo.InventoryEntry) bool {
 	return entry.Group == "apiextensions.k8s.io" && entry.Kind == "CustomResourceDefinition"
 }
 
-// ServedVersions returns the versions of API groups that applied APIServices serve: that of name VERSION.GROUP serves VERSION of GROUP.
+// ServedVersions returns the versions of API groups that applied APIServices serve.
 func ServedVersions(inventory []kudo.InventoryEntry) []schema.GroupVersion {
 	var served []schema.GroupVersion
 	for _, entry := range inventory {
-		version, group, found := strings.Cut(entry.Name, ".")
-		if found && entry.Group == "apiregistration.k8s.io" && entry.Kind == "APIService" && !entry.Pending {
-			served = append(served, schema.GroupVersion{Group: group, Version: version})
+		if version := servedVersion(entry); !version.Empty() && !entry.Pending {
+			served = append(served, version)
 		}
 	}
 	return served
+}
+
+// Serving returns the entries of APIServices that serve one of the API versions (GROUP/VERSION).
+func Serving(inventory []kudo.InventoryEntry, versions []string) []kudo.InventoryEntry {
+	return slices.DeleteFunc(slices.Clone(inventory), func(entry kudo.InventoryEntry) bool {
+		version := servedVersion(entry)
+		return version.Empty() || !slices.Contains(versions, version.String())
+	})
+}
+
+// servedVersion returns the version that an APIService serves: that of name VERSION.GROUP serves VERSION of GROUP. It is empty for other objects.
+func servedVersion(entry kudo.InventoryEntry) schema.GroupVersion {
+	version, group, found := strings.Cut(entry.Name, ".")
+	if !found || entry.Group != "apiregistration.k8s.io" || entry.Kind != "APIService" {
+		return schema.GroupVersion{}
+	}
+	return schema.GroupVersion{Group: group, Version: version}
 }
 
 // Track adds the objects that a task is going to apply; manual is true if its plan is requested manually and not owed. Entries of another

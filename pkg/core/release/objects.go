@@ -66,7 +66,7 @@ func Batches(objects []*unstructured.Unstructured) (batches [][]*unstructured.Un
 func (r Rendering) ForTask(
 	task kudo.HelmTaskSpec, mark func(*unstructured.Unstructured) (*unstructured.Unstructured, error),
 ) (Rendering, error) {
-	marked := Rendering{Warnings: r.Warnings}
+	marked := Rendering{Warnings: r.Warnings, Unknown: r.Unknown}
 	with := func(o Object, annotation, value string) (Object, error) {
 		object, err := mark(o.Object)
 		if err != nil {

@@ -24,6 +24,9 @@ type Rendering struct {
 	Objects []Object `json:"objects,omitempty"`
 	// Warnings are problems with which the chart is rendered all the same.
 	Warnings []string `json:"warnings,omitempty"`
+	// Unknown are API versions (GROUP/VERSION) that the Instance serves itself, and whose kinds were unknown to the chart: what it no longer renders may
+	// depend on them.
+	Unknown []string `json:"unknown,omitempty"`
 }
 
 // Object is an object of a chart, and the file that it comes from.
@@ -66,7 +69,7 @@ const (
 
 // DeepCopy returns a copy whose objects the caller may change.
 func (r Rendering) DeepCopy() Rendering {
-	copied := Rendering{Warnings: r.Warnings}
+	copied := Rendering{Warnings: r.Warnings, Unknown: r.Unknown}
 	for _, o := range r.Definitions {
 		copied.Definitions = append(copied.Definitions, Object{Source: o.Source, Object: o.Object.DeepCopy()})
 	}

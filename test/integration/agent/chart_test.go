@@ -738,8 +738,20 @@ spec:
   service: {namespace: default, name: dead}
 {{- end }}
 `
+		const versioned = `{{- if or (eq .Values.value "one") (.Capabilities.APIVersions.Has "GROUP/v1") }}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Release.Name }}-versioned"}
+{{- end }}
+`
+		const kept = `{{- if or (eq .Values.value "one") (.Capabilities.APIVersions.Has "GROUP/v1/Gadget") }}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Release.Name }}-kept"}
+{{- end }}
+`
 		own := chartFiles{"Chart.yaml": web["Chart.yaml"], "values.yaml": web["values.yaml"], "templates/config.yaml": web["templates/config.yaml"]}
-		h := newChart(ctx, own.with(chartFiles{"templates/service.yaml": apiService}).in(group()), nil)
+		h := newChart(ctx, own.with(chartFiles{"templates/service.yaml": apiService, "templates/versioned.yaml": versioned, "templates/kept.yaml": kept}).in(group()), nil)
 		h.resolve(ctx)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanInProgress, "APIService v1."))
 		revive := deadGroup(ctx, "dead.tandem.test")
@@ -749,6 +761,17 @@ spec:
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue),
 			func() string { return h.ready(ctx).Message })
 		Expect(data(ctx, h, "config")).To(HaveKeyWithValue("value", "two"))
+
+		By("deleting nothing of which the API may be the reason")
+		for _, name := range []string{"-versioned", "-kept"} {
+			Expect(h.local(ctx, name, &corev1.ConfigMap{})).To(BeTrue(), name)
+		}
+		Eventually(func() []string { return h.eventsOf(ctx, "ChartWarning") }).Should(ContainElement(ContainSubstring("are unknown, because the API does not work")))
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "three"} })
+		Eventually(func() map[string]string { return data(ctx, h, "config") }).Should(HaveKeyWithValue("value", "three"))
+		for _, name := range []string{"-versioned", "-kept"} {
+			Eventually(func() bool { return h.local(ctx, name, &corev1.ConfigMap{}) }).Should(BeFalse(), name)
+		}
 		h.finish(ctx)
 	})
 

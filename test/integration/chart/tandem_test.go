@@ -96,6 +96,11 @@ var _ = Describe("Tandem's own chart", func() {
 		Expect(get(ctx, webhooks, "tandem", "")).To(Succeed())
 		Expect(webhooks.Webhooks[0].ClientConfig.CABundle).To(Equal(server.Config.CAData))
 
+		By("refusing to remove the hub without uninstalling it")
+		_, err := tandem().run(ctx, "upgrade", "tandem", path, "--reuse-values", "--set", "hub.enabled=false")
+		Expect(err).To(MatchError(ContainSubstring("set hub.replicas=0 and uninstall the release")))
+		Expect(get(ctx, deployment, "addon-manager", system)).To(Succeed())
+
 		By("keeping everything while addon-manager cannot be uninstalled")
 		Expect(uninstall(ctx, batchv1.JobFailed)).NotTo(Succeed())
 		Expect(get(ctx, deployment, "addon-manager", system)).To(Succeed())

@@ -255,7 +255,7 @@ a                              available
 			enable(ctx, second, "oven", waits("waiting to change to oven-3.0.0: oven-3.0.0 requires mill >=2, which runs version 1.0.0; "+
 				"change mill to a version that satisfies >=2")...)
 
-			deadlock := `The rollouts of mill and oven wait for each other, so none of them continues. mill occupies its slot on ` + first +
+			deadlock := `The rollouts of mill and oven wait for each other, so they do not continue. mill occupies its slot on ` + first +
 				`, where it waits for a change of oven that has not been rolled out there. oven occupies its slot on ` + second +
 				`, where it waits for a change of mill that has not been rolled out there. Raise maxConcurrency of mill to 2, so that its change reaches cluster ` + second + "."
 			const patch = `[{"op":"add","path":"/spec/installStrategy/placements/0/rolloutStrategy/progressive/maxConcurrency","value":2}]`

@@ -239,7 +239,7 @@ var _ = Describe("package from-release", func() {
 		Expect(created.out).To(And(HavePrefix(`release web, revision 1 (superseded), in namespace `+namespace), ContainSubstring("renders exactly what the release runs")))
 		folder += "2"
 		Expect(fromRelease(ctx, "--as", "getter").err).To(MatchError(ContainSubstring(
-			"you need permission to list and get them, or to get the one of --revision")))
+			"you need permission to list and get them, or to get the one that --revision selects")))
 		Expect(fromRelease(ctx, "--revision", "2", "--as", "getter").err).To(MatchError(ContainSubstring(`cannot get resource "secrets"`)))
 		Expect(folder).NotTo(BeADirectory())
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"os/exec"
 	"strconv"
 	"time"
@@ -72,7 +73,7 @@ func Bare(change ...func(*envtest.Environment)) (*Environment, error) {
 		c(server)
 	}
 	reserved.give(&server.ControlPlane)
-	config, err := server.Start()
+	config, err := startWithLessCollection(server)
 	if err != nil {
 		reserved.release()
 		return nil, fmt.Errorf("starting an API server (KUBEBUILDER_ASSETS names the folder of its programs): %w", err)
@@ -84,6 +85,19 @@ func Bare(change ...func(*envtest.Environment)) (*Environment, error) {
 		return nil, errors.Join(err, e.Stop())
 	}
 	return e, nil
+}
+
+// startWithLessCollection starts API servers that collect garbage half as often, which takes an eighth of their time. The garbage collection of this
+// program does not change: specs measure its memory.
+func startWithLessCollection(server *envtest.Environment) (config *rest.Config, err error) {
+	const variable = "GOGC"
+	if _, isSet := os.LookupEnv(variable); !isSet {
+		if err := os.Setenv(variable, "200"); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, os.Unsetenv(variable)) }()
+	}
+	return server.Start()
 }
 
 // Apply applies all objects of a folder of manifests.FS, such as "hub", with the parameters of a managed cluster.

@@ -164,8 +164,8 @@ var _ = Describe("A dependency with install Auto", func() {
 		}
 		describeCluster(ctx, cluster, nil, "v1.37.2")
 		stays(1)
-		Expect(eventsOn(kafka)(Default, ctx)).To(ContainElement("Normal DependencyKept: " + f.nameOf("zk") + ", which was enabled for this add-on, stays enabled, " +
-			"although this add-on no longer has a dependency with install: Auto on it on this cluster: it is disabled after this add-on, unless another one depends on it"))
+		Expect(eventsOn(kafka)(Default, ctx)).To(ContainElement("Normal DependencyKept: add-on " + f.nameOf("zk") + " was enabled automatically for this add-on and stays enabled, " +
+			"although this add-on no longer requests it with install: Auto on this cluster; it is disabled after this add-on is deleted, unless another add-on depends on it"))
 		describeCluster(ctx, cluster, map[string]string{"gpu": "true"}, "v1.37.2")
 		expectDegraded(ctx, kafka, f.requiredUnmet("zk"))
 		edit(ctx, definition, f.needs())

@@ -58,12 +58,13 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 	It("says once, for each rule, what is missing", func() {
 		log := &lines{}
 		older.runHub(log.log)
-		Eventually(log.about).Should(HaveLen(10))
+		Eventually(log.about).Should(HaveLen(11))
 		stopHub()
 		Expect(log.about()).To(ConsistOf(
 			And(ContainSubstring("Available is False while Degraded has reason"),
 				ContainSubstring("does not serve MutatingAdmissionPolicy (admissionregistration.k8s.io/v1)")),
-			And(ContainSubstring("Only writers with the RBAC verb judge"), ContainSubstring("apply manifests/admission")),
+			And(ContainSubstring("Only writers with the RBAC verb judge can set the dependency reasons"), ContainSubstring("apply manifests/admission")),
+			ContainSubstring("Only writers with the RBAC verb judge can set the annotations of automatic installation"),
 			And(ContainSubstring("Agents can write nothing in an add-on's status"), ContainSubstring("apply manifests/admission")),
 			And(ContainSubstring("Agents can write neither condition Resolved"), ContainSubstring("apply manifests/admission")),
 			And(ContainSubstring("service account of a child Instance"), ContainSubstring("apply manifests/admission")),
