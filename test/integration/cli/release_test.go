@@ -200,7 +200,7 @@ var _ = Describe("package from-release", func() {
 		Entry("none deployed", func(ctx context.Context) { store(ctx, namespace, helmRecord(namespace, 1, "failed")) }, nil,
 			`release "web" in namespace "NS" has no deployed revision: install or upgrade it until that succeeds, or choose a revision with --revision: 1 (failed)`),
 		Entry("no permission", func(ctx context.Context) { store(ctx, namespace, helmRecord(namespace, 1, "deployed")) }, []string{"--as", "nobody"},
-			`cannot list resource "secrets" in API group "" in the namespace "NS": Helm stores releases in Secrets, so that you need permission to list and get them`),
+			`cannot list resource "secrets" in API group "" in the namespace "NS": Helm stores releases in Secrets: you need permission to list and get them`),
 		Entry("a record without content", func(ctx context.Context) {
 			alter(ctx, store(ctx, namespace, helmRecord(namespace, 1, "deployed")), nil)
 		}, nil, `Secret sh.helm.release.v1.web.v1 in namespace "NS" is not a record of revision 1 of release "web", as Helm writes it: its JSON is invalid`),
