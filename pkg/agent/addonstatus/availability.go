@@ -77,7 +77,7 @@ func Add(o Options, hub, local ctrl.Manager) error {
 	if o.Standalone {
 		b = b.WatchesRawSource(localLeases(o.Cluster, local, notProlonged(a.clock), recordSightings[*coordinationv1.Lease](a.sightings)))
 	}
-	if err := b.Complete(a); err != nil {
+	if err := b.Complete(a.reconciler()); err != nil {
 		return fmt.Errorf("adding availability: %w", err)
 	}
 	return nil
@@ -106,22 +106,25 @@ func notProlonged(clock func() time.Time) predicate.TypedPredicate[*coordination
 	}}
 }
 
-// Reconcile judges one add-on; its Instance on this cluster has its name.
-func (a *available) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+// reconciler returns what reconciles add-ons.
+func (a *available) reconciler() reconcile.Reconciler {
+	return &controller.Reconciler[*addonv1alpha1.ManagedClusterAddOn]{
+		Client: a.hub, Written: controller.NewWrites(),
+		Forget:          func(name types.NamespacedName) { a.metrics.forget(name.Name) },
+		ReconcileObject: a.reconcile,
+	}
+}
+
+// reconcile judges one add-on; its Instance on this cluster has its name.
+func (a *available) reconcile(ctx context.Context, subject *addonv1alpha1.ManagedClusterAddOn) (reconcile.Result, error) {
 	now := a.clock()
-	since := a.sightings.Take(request.Name)
+	since := a.sightings.Take(subject.Name)
 	if since.IsZero() { // no change triggered it
 		since = now
 	}
-	subject := &addonv1alpha1.ManagedClusterAddOn{}
-	if err := a.hub.Get(ctx, request.NamespacedName, subject); err != nil {
-		if apierrors.IsNotFound(err) {
-			a.metrics.forget(request.Name)
-		}
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
 	seen, err := a.gather(ctx, subject)
 	if err != nil {
+		a.sightings.Keep(subject.Name, since)
 		return reconcile.Result{}, err
 	}
 	judged := availability.Of(seen, now)
@@ -130,7 +133,7 @@ func (a *available) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
-		a.sightings.Keep(request.Name, since)
+		a.sightings.Keep(subject.Name, since)
 		return controller.RetryConflict(err)
 	}
 	if judged.Until.IsZero() {

@@ -280,6 +280,8 @@ func (m *reconciler) keepsUnsigned(ctx context.Context, made *kudo.OperatorVersi
 	switch {
 	case err != nil:
 		return false, err
+	case keeps && m.signer.IsSigned(existing): // since the cache read it
+		return true, nil
 	case keeps:
 		return true, m.signAndWrite(ctx, existing, func() error { return m.updateAsIs(ctx, existing) })
 	default:

@@ -22,6 +22,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
+	"github.com/tandem-addons/tandem/test/faults/proxy"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )
@@ -267,6 +268,39 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 		silence()
 		stop = runAgentWith(agentOnHub, agentLocally, standalone)
 		Eventually(l.available(ctx)).Should(l.fresh())
+	})
+
+	It("is written once, although its lease changes again before the cache has the condition", func(ctx context.Context) {
+		stop()
+		l := enableLeased(ctx)
+		var link *proxy.Proxy
+		link = startProxy(agentOnHub, func(w *proxy.Write) proxy.Fault {
+			if w.Name != l.Name {
+				return proxy.Fault{}
+			}
+			return proxy.Fault{Meanwhile: func() { link.Freeze("") }}
+		})
+		stop = runAgentWith(through(link), agentLocally, standalone)
+		l.renew(ctx, time.Hour)
+		Eventually(l.available(ctx)).Should(l.stale())
+		for ago := range 3 {
+			l.renew(ctx, time.Duration(ago+2)*time.Hour)
+		}
+		var written int
+		applies := func() int {
+			for _, w := range link.Journal() {
+				if w.Name == l.Name {
+					written++
+				}
+			}
+			return written
+		}
+		Eventually(applies).Should(BeNumerically(">", 0))
+		Consistently(applies).WithTimeout(2 * time.Second).Should(Equal(1))
+		link.Thaw(false)
+		l.renew(ctx, 0)
+		Eventually(l.available(ctx)).Should(l.fresh())
+		Expect(metricValues("addon_availability_changes_total", l.Name)).To(HaveKeyWithValue(" ManagedClusterAddOnLeaseUpdateStopped False", 1.0))
 	})
 
 	It("is measured", func(ctx context.Context) {

@@ -223,6 +223,35 @@ var _ = Describe("A mirror of a release that did not sign mirrors", func() {
 		h.finish(ctx)
 	})
 
+	It("is signed once, although another Instance chooses its OperatorVersion before the cache has the signature", func(ctx context.Context) {
+		signing := startProxy(agentLocally, func(w *proxy.Write) proxy.Fault {
+			if w.Verb != "update" || w.Kind() != "operatorversions" || w.Namespace != h.namespace {
+				return proxy.Fault{}
+			}
+			return proxy.Fault{Meanwhile: func() { link.Freeze("") }}
+		})
+		link = signing
+		runAgentWith(agentOnHub, through(link))
+		Eventually(h.isSigned).WithArguments(ctx).Should(BeTrue())
+		other := &hubPart{name: h.name + "-other", namespace: h.namespace}
+		another := other.onHub()
+		another.Finalizers, another.Spec = []string{kudo.Finalizer}, h.get(ctx).Spec
+		Expect(hub.Create(ctx, another)).To(Succeed())
+		other.resolve(ctx)
+		Eventually(other.mirror).WithArguments(ctx).ShouldNot(BeNil())
+		link.Thaw(false)
+		other.completes(ctx, "deploy", kudo.PlanStatus{})
+		var updates int
+		for _, w := range link.Journal() {
+			if w.Namespace == h.namespace && w.Verb+" "+w.Kind() == "update operatorversions" {
+				updates++
+			}
+		}
+		Expect(updates).To(Equal(1))
+		other.finish(ctx)
+		h.finish(ctx)
+	})
+
 	It("is signed although the hub has not resolved its current generation", func(ctx context.Context) {
 		h.edit(ctx, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"UNKNOWN": "x"} })
 		runAgentWith(agentOnHub, through(link))
