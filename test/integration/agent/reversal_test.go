@@ -211,7 +211,8 @@ var _ = Describe("An Instance whose mirrored OperatorVersion is lost while the h
 
 	It("is not available any longer once its plan takes too long, which cannot continue", func(ctx context.Context) {
 		toHub := &link{}
-		DeferCleanup(runAgentWith(toHub.through(agentOnHub), agentLocally))
+		stop := runAgentWith(toHub.through(agentOnHub), agentLocally)
+		DeferCleanup(func() { stop() })
 		DeferCleanup(toHub.mend)
 		h := newInstance(ctx, standard(), nil)
 		h.resolve(ctx)
@@ -227,12 +228,14 @@ var _ = Describe("An Instance whose mirrored OperatorVersion is lost while the h
 			HaveValue(is(metav1.ConditionFalse, kudo.ReasonNotMirrored, lost.Name)))
 		Expect(serves()).To(HaveValue(is(metav1.ConditionTrue, kudo.ReasonUpdating, lost.Name)))
 
+		stop()
 		h.tamperStatus(ctx, func(i *kudo.Instance) {
 			status := i.Status.PlanStatus["update"]
 			started := metav1.NewTime(status.StartedTimestamp.Add(-11 * time.Minute))
 			status.StartedTimestamp = &started
 			i.Status.PlanStatus["update"] = status
 		})
+		stop = runAgentWith(toHub.through(agentOnHub), agentLocally)
 		Eventually(serves).Should(HaveValue(is(metav1.ConditionFalse, kudo.ReasonPlanInProgress,
 			`plan "update" has been running for more than 10m0s: OperatorVersion "`+lost.Name)))
 
