@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -333,8 +334,53 @@ func TestAnUnknownProgramIsAnError(t *testing.T) {
 	}
 }
 
-func TestTheToolModuleHasAllVersions(t *testing.T) {
+func TestTheToolModulesHaveAllVersions(t *testing.T) {
 	if _, err := versionsOf(filepath.Join("programs", "go.mod"), controlPlane()); err != nil {
 		t.Error(err)
+	}
+	folders, err := os.ReadDir("versions")
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("no versions: %v", err)
+	}
+	for _, folder := range folders {
+		versions, err := versionsOf(filepath.Join("versions", folder.Name(), "go.mod"), slices.DeleteFunc(controlPlane(), isShared))
+		if err != nil || !strings.HasPrefix(versions[kubernetes], "v"+folder.Name()+".") {
+			t.Errorf("versions/%s pins %v: %v", folder.Name(), versions, err)
+		}
+	}
+}
+
+func TestAnotherVersionOfKubernetes(t *testing.T) {
+	i, _ := newInstaller(t)
+	modules := t.TempDir()
+	pinned := filepath.Join(modules, "1.98")
+	if err := os.CopyFS(pinned, os.DirFS(i.source)); err != nil {
+		t.Fatal(err)
+	}
+	goMod, err := os.ReadFile(filepath.Join(pinned, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(pinned, "go.mod"), strings.ReplaceAll(string(goMod), "v1.99.1", "v1.98.7"))
+
+	folder, err := i.installVersion(t.Context(), modules, "1.98", []string{"etcd", "kubectl"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := i.installVersion(t.Context(), modules, "1.98", []string{"etcd", "kubectl"})
+	if err != nil || again != folder {
+		t.Errorf("a second run installs in %s, after %s: %v", again, folder, err)
+	}
+	for name, want := range map[string]string{"etcd": "etcd\n", "kubectl": "v1.98.7 1 98\n"} {
+		printed, err := exec.Command(filepath.Join(folder, name)).CombinedOutput()
+		if err != nil || string(printed) != want {
+			t.Errorf("%s prints %q instead of %q: %v", name, printed, want, err)
+		}
+	}
+	if current, err := i.install(t.Context(), []string{"kubectl"}); err != nil || current == folder {
+		t.Errorf("the version in programs/ has the same folder %s: %v", current, err)
+	}
+	if _, err := i.installVersion(t.Context(), modules, "1.97", nil); err == nil || err.Error() != `TANDEM_KUBERNETES: "1.97" is none of 1.98` {
+		t.Errorf("an unknown version: %v", err)
 	}
 }

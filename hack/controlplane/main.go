@@ -4,11 +4,12 @@
 //	CGO_ENABLED=0 go run -trimpath ./hack/controlplane [PROGRAM...]      all programs, or the given ones
 //
 // Programs that are in the folder stay. Kubernetes' programs are downloaded if they are released for this platform; everything else is built
-// from Go modules. The go.mod of the tool module in programs/ pins the versions. It reads these environment variables:
+// from Go modules. The go.mod of the tool module in programs/ pins the versions; the modules in versions/ pin Kubernetes in other versions. It reads these environment variables:
 //
-//	TANDEM_CACHE     the cache; without it $XDG_CACHE_HOME/tandem, or ~/.cache/tandem
-//	TANDEM_MIRROR    a server with the files of dl.k8s.io; "off" downloads nothing
-//	HTTPS_PROXY      and HTTP_PROXY, NO_PROXY: proxies for downloads
+//	TANDEM_KUBERNETES  a minor version in versions/, such as 1.34; without it, the version in programs/
+//	TANDEM_CACHE       the cache; without it $XDG_CACHE_HOME/tandem, or ~/.cache/tandem
+//	TANDEM_MIRROR      a server with the files of dl.k8s.io; "off" downloads nothing
+//	HTTPS_PROXY        and HTTP_PROXY, NO_PROXY: proxies for downloads
 //
 // It does not connect to a cluster.
 package main
@@ -44,7 +45,7 @@ func main() {
 			fmt.Fprintf(os.Stderr, "control plane: "+format+"\n", arguments...)
 		},
 	}
-	folder, err := i.install(ctx, os.Args[1:])
+	folder, err := i.installVersion(ctx, filepath.Join("hack", "controlplane", "versions"), os.Getenv("TANDEM_KUBERNETES"), os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "control plane:", err)
 		os.Exit(1)
