@@ -223,16 +223,21 @@ func (v Cluster) RolledOut(name, cluster string, conditions ...metav1.Condition)
 	return v
 }
 
-// Stuck adds rollouts that wait for each other: "kafka cluster1: shop" is a cluster that occupies a slot of kafka, and waits there for shop, which has not reached it.
+// Stuck adds rollouts of which all slots are occupied, and that wait for each other: "kafka cluster1: shop" is a cluster that occupies a slot of kafka, and waits there for shop, which has not reached it.
 func (v Cluster) Stuck(slots ...string) Cluster {
 	var unfinished []dependency.Unfinished
+	occupied := map[string]int{}
 	for _, slot := range slots {
 		subject, others, _ := strings.Cut(slot, ":")
 		addOn, cluster, _ := strings.Cut(subject, " ")
+		occupied[addOn]++
 		unfinished = append(unfinished, dependency.Unfinished{AddOn: addOn, Cluster: cluster, WaitsFor: strings.Fields(others)})
 		for other := range strings.FieldsSeq(others) {
 			unfinished = append(unfinished, dependency.Unfinished{AddOn: other, Cluster: cluster, Queued: true})
 		}
+	}
+	for i, u := range unfinished {
+		unfinished[i].Stage.Slots = max(1, occupied[u.AddOn])
 	}
 	v.Deadlocks = dependency.SlotDeadlocks(unfinished)
 	return v

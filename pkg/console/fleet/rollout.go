@@ -31,7 +31,7 @@ type Rollouts struct {
 }
 
 // UnfinishedOf returns the change of an add-on that is not rolled out completely to its cluster; false if there is none. The definition may be nil. A change that has ended
-// occupies its slot for the minimum success time of the rollout strategy.
+// occupies its slot for the minimum success time of the rollout strategy. The stage depends on the add-on's other clusters, and is missing.
 func UnfinishedOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition *addonv1alpha1.ClusterManagementAddOn, now time.Time) (dependency.Unfinished, bool) {
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	unfinished := dependency.Unfinished{
@@ -40,11 +40,12 @@ func UnfinishedOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition *addonv1a
 	if !addOn.DeletionTimestamp.IsZero() {
 		return unfinished, false
 	}
-	if AwaitsRollout(addOn) {
+	state := install.RolloutStateOf(addOn, nil)
+	if AwaitsRollout(addOn) || state == install.RolloutWaiting && isPlaced(definition) {
 		unfinished.Queued = true
 		return unfinished, true
 	}
-	switch install.RolloutStateOf(addOn, nil) {
+	switch state {
 	case install.RolloutProgressing:
 		resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
 		if resolved != nil && resolved.Status == metav1.ConditionFalse && resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies {
@@ -58,6 +59,11 @@ func UnfinishedOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition *addonv1a
 	default:
 		return unfinished, false
 	}
+}
+
+// isPlaced reports whether OCM rolls the add-on out to clusters that Placements select.
+func isPlaced(definition *addonv1alpha1.ClusterManagementAddOn) bool {
+	return definition != nil && definition.Spec.InstallStrategy.Type == upstream.AddonInstallStrategyPlacements
 }
 
 // isSoaking reports whether a rollout strategy of the add-on waits for longer success on its cluster.

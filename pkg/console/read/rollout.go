@@ -32,8 +32,11 @@ func Rollouts(ctx context.Context, c client.Reader, now time.Time, clusters ...f
 		return fleet.Rollouts{}, nil
 	}
 	found, unfinished := fleet.Rollouts{Peers: map[string][]fleet.Peer{}}, []dependency.Unfinished(nil)
-	definitions := clusters[0].Definitions
+	definitions, counts := clusters[0].Definitions, map[string]int{}
 	err := eachAddOn(ctx, c, func(addOn *addonv1alpha1.ManagedClusterAddOn) {
+		if addOn.DeletionTimestamp.IsZero() {
+			counts[addOn.Name]++
+		}
 		if awaiting[addOn.Name] && isRollingOut(addOn) {
 			found.Peers[addOn.Name] = append(found.Peers[addOn.Name], fleet.Peer{AddOn: addOn, Instance: instanceOf(ctx, c, views, addOn)})
 		}
@@ -46,6 +49,9 @@ func Rollouts(ctx context.Context, c client.Reader, now time.Time, clusters ...f
 		return fleet.Rollouts{}, nil
 	case err != nil:
 		return fleet.Rollouts{}, ListingProblem("add-ons", metav1.NamespaceAll, err)
+	}
+	for i, u := range unfinished {
+		unfinished[i].Stage = install.StageOf(definitions[u.AddOn].Object, counts[u.AddOn], u.Queued)
 	}
 	found.Deadlocks = dependency.SlotDeadlocks(unfinished)
 	return found, nil

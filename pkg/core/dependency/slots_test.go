@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -14,12 +16,22 @@ import (
 )
 
 // unfinished returns the change "kafka@c1: shop", which occupies a slot and waits for shop, or "kafka@c1 queued". "new" marks an add-on that is not installed, and a name
-// that begins with + one that has to be installed first.
+// that begins with + one that has to be installed first. "of=2" is the number of slots, "in=eu" the Placement, and "stage=1" the stage of its rollout.
 func unfinished(line string) dependency.Unfinished {
 	subject, waits, _ := strings.Cut(line, ":")
 	fields := strings.Fields(subject)
-	u := dependency.Unfinished{Queued: slices.Contains(fields, "queued"), Installed: !slices.Contains(fields, "new")}
+	u := dependency.Unfinished{Queued: slices.Contains(fields, "queued"), Installed: !slices.Contains(fields, "new"), Stage: dependency.Stage{Slots: -1}}
 	u.AddOn, u.Cluster, _ = strings.Cut(fields[0], "@")
+	for _, field := range fields[1:] {
+		switch name, value, _ := strings.Cut(field, "="); name {
+		case "of":
+			u.Stage.Slots, _ = strconv.Atoi(value)
+		case "stage":
+			u.Stage.Number, _ = strconv.Atoi(value)
+		case "in":
+			u.Stage.Placement = value
+		}
+	}
 	for name := range strings.FieldsSeq(waits) {
 		if required, is := strings.CutPrefix(name, "+"); is {
 			u.Requires = append(u.Requires, required)
@@ -28,6 +40,25 @@ func unfinished(line string) dependency.Unfinished {
 		}
 	}
 	return u
+}
+
+// changes returns the changes of the lines. Where the number of slots is missing, all are occupied.
+func changes(lines []string) []dependency.Unfinished {
+	var on []dependency.Unfinished
+	occupied := map[string]int{}
+	for _, line := range lines {
+		u := unfinished(line)
+		on = append(on, u)
+		if !u.Queued {
+			occupied[u.AddOn+" "+u.Stage.Placement]++
+		}
+	}
+	for i, u := range on {
+		if u.Stage.Slots < 0 {
+			on[i].Stage.Slots = max(1, occupied[u.AddOn+" "+u.Stage.Placement])
+		}
+	}
+	return on
 }
 
 // slotTexts describes deadlocks, one rollout a line: "kafka (c1: shop) awaited on c2, needs 2".
@@ -93,13 +124,33 @@ func TestSlotDeadlocks(t *testing.T) {
 		"a first installation waits for no change of what is installed": {
 			on: []string{"kafka@c1: shop", "shop@c1 queued", "shop@c2 new: +kafka", "kafka@c2 queued"},
 		},
+		"a slot is free": {on: []string{"kafka@c1 of=2: shop", "shop@c1 queued of=1", "shop@c2 of=1: kafka", "kafka@c2 queued of=2", "kafka@c3 queued of=2"}},
+		"every slot is occupied, of several": {
+			on:   []string{"kafka@c1 of=2: shop", "kafka@c3 of=2: shop", "shop@c1 queued of=1", "shop@c3 queued of=1", "shop@c2 of=1: kafka", "kafka@c2 queued of=2"},
+			want: []string{"kafka (c1: shop, c3: shop) awaited on c2, needs 2", "shop (c2: kafka) awaited on c1 c3, needs 1"},
+		},
+		"more slots are occupied than the strategy allows now": {
+			on:   append([]string{"shop@c3 of=1", "shop@c4 queued of=1"}, "kafka@c1 of=1: shop", "shop@c1 queued of=1", "shop@c2 of=1: kafka", "kafka@c2 queued of=1"),
+			want: ofTwo,
+		},
+		"a strategy without a limit includes the whole queue": {on: []string{"kafka@c1 of=0: shop", "shop@c1 queued of=1", "shop@c2 of=1: kafka", "kafka@c2 queued of=0"}},
+		"groups of clusters, one after the other": {
+			on: []string{"kafka@c1 of=0: shop", "kafka@c3 of=0", "shop@c1 queued of=0 stage=1", "shop@c2 of=0: kafka", "kafka@c2 queued of=0 stage=1"}, want: ofTwo,
+		},
+		"a cluster of the present group is included by itself": {
+			on: []string{"kafka@c1 of=0: shop", "shop@c1 queued of=0", "shop@c2 of=0: kafka", "kafka@c2 queued of=0 stage=1"},
+		},
+		"a mandatory group comes first, whatever slots are free": {
+			on: []string{"kafka@c1 of=0: shop", "shop@c1 queued of=9 stage=1", "shop@c2 of=0: kafka", "kafka@c2 queued of=9 stage=1"}, want: ofTwo,
+		},
+		"another Placement has a free slot": {
+			on:   append([]string{"shop@c3 of=1 in=eu", "shop@c4 queued of=1 in=eu", "shop@c5 queued of=2 in=us"}, two...),
+			want: ofTwo,
+		},
 		"an add-on never waits for itself": {on: []string{"kafka@c1: kafka", "kafka@c2 queued"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var on []dependency.Unfinished
-			for _, line := range tc.on {
-				on = append(on, unfinished(line))
-			}
+			on := changes(tc.on)
 			for range 20 {
 				if diff := cmp.Diff(tc.want, slotTexts(dependency.SlotDeadlocks(on))); diff != "" {
 					t.Fatal(diff)
@@ -110,15 +161,17 @@ func TestSlotDeadlocks(t *testing.T) {
 	}
 }
 
-// TestSlotDeadlocksDoNotEnd plays rollouts to the end: what can end does, and a slot that is released includes the whole queue. Exactly the rollouts that a deadlock
+// TestSlotDeadlocksDoNotEnd plays rollouts to the end: what can end does, and a free slot includes the whole queue of its stage. Exactly the rollouts that a deadlock
 // holds never continue, unless add-ons wait for each other on one cluster.
 func TestSlotDeadlocksDoNotEnd(t *testing.T) {
 	names, clusters := []string{"a", "b", "c"}, []string{"c1", "c2", "c3"}
 	rapid.Check(t, func(t *rapid.T) {
 		var on []dependency.Unfinished
 		for i, name := range names {
+			slots := rapid.IntRange(0, 2).Draw(t, "slots of "+name)
 			for _, cluster := range clusters {
-				u := dependency.Unfinished{AddOn: name, Cluster: cluster, Installed: true}
+				u := dependency.Unfinished{AddOn: name, Cluster: cluster, Installed: true, Stage: dependency.Stage{Slots: slots}}
+				u.Stage.Number = rapid.IntRange(0, 1).Draw(t, "stage of "+name+cluster)
 				switch rapid.IntRange(0, 3).Draw(t, name+cluster) {
 				case 0:
 					continue
@@ -164,16 +217,17 @@ func playRollouts(on []dependency.Unfinished) map[string]bool {
 		for _, u := range on {
 			ends := !slices.ContainsFunc(u.WaitsFor, func(other string) bool { return remaining[other+"@"+u.Cluster] })
 			if u.Queued {
-				occupied, released := 0, 0
+				stuck, isLater := 0, false
 				for _, o := range on {
-					if o.AddOn == u.AddOn && !o.Queued {
-						occupied++
-						if !remaining[o.AddOn+"@"+o.Cluster] {
-							released++
-						}
+					if o.AddOn != u.AddOn || !remaining[o.AddOn+"@"+o.Cluster] {
+						continue
+					}
+					isLater = isLater || o.Stage.Number < u.Stage.Number
+					if !o.Queued && o.Stage == u.Stage {
+						stuck++
 					}
 				}
-				ends = occupied == 0 || released > 0
+				ends = !isLater && (u.Stage.Slots == 0 || stuck < u.Stage.Slots)
 			}
 			if ends {
 				delete(remaining, u.AddOn+"@"+u.Cluster)
@@ -205,6 +259,53 @@ func hasCycle(on []dependency.Unfinished, remaining map[string]bool) bool {
 		}
 	}
 	return false
+}
+
+// TestSlotDeadlocksOfManyClusters bounds the time: it grows with the number of clusters, not with its square.
+func TestSlotDeadlocksOfManyClusters(t *testing.T) {
+	for name, chain := range map[string]bool{"stuck": false, "one after the other": true} {
+		start := time.Now()
+		const clusters = 20_000
+		var on []dependency.Unfinished
+		for i := range clusters {
+			cluster := fmt.Sprintf("c%05d", i)
+			slots, other := dependency.Stage{Slots: clusters / 2}, "shop"
+			first := dependency.Unfinished{AddOn: "kafka", Cluster: cluster, Stage: slots, WaitsFor: []string{other}}
+			if i%2 > 0 {
+				first.AddOn, first.WaitsFor = "shop", []string{"kafka"}
+			}
+			second := dependency.Unfinished{AddOn: first.WaitsFor[0], Cluster: cluster, Stage: slots, Queued: true}
+			if chain { // each stage waits for the one before
+				first = dependency.Unfinished{AddOn: "kafka", Cluster: cluster, Stage: dependency.Stage{Number: i, Slots: 1}, Queued: i > 0}
+				second = dependency.Unfinished{AddOn: "shop", Cluster: cluster, Stage: dependency.Stage{Number: i}, WaitsFor: []string{"kafka"}}
+			}
+			on = append(on, first, second)
+		}
+		found := dependency.SlotDeadlocks(on)
+		if chain != (len(found) == 0) || !chain && len(found[0].Rollouts[0].Slots) != clusters/2 {
+			t.Errorf("%s: %d deadlocks", name, len(found))
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("%s: took %s", name, took)
+		}
+	}
+}
+
+func BenchmarkSlotDeadlocks(b *testing.B) {
+	var on []dependency.Unfinished
+	for i := range 1000 {
+		for j, names := range [][2]string{{"kafka", "shop"}, {"shop", "kafka"}} {
+			cluster, slots := fmt.Sprintf("c%d-%d", i, j), dependency.Stage{Slots: 1000}
+			on = append(on, dependency.Unfinished{AddOn: names[0], Cluster: cluster, Stage: slots, WaitsFor: names[1:]},
+				dependency.Unfinished{AddOn: names[1], Cluster: cluster, Stage: slots, Queued: true})
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(dependency.SlotDeadlocks(on)) != 1 {
+			b.Fatal("no deadlock")
+		}
+	}
 }
 
 // TestAwaitedIn reads back what WaitReason writes.

@@ -9,10 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
@@ -156,6 +159,42 @@ func DesiredFingerprint(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 		}
 	}
 	return desired.String()
+}
+
+// StageOf returns the stage of an add-on's rollout to which one of its clusters belongs, given their number, and whether the rollout has not reached it. Which of several
+// Placements selects it is unknown: then a free slot of any of them counts, and there is no limit if there is none in one of them.
+func StageOf(definition *addonv1alpha1.ClusterManagementAddOn, clusters int, isQueued bool) dependency.Stage {
+	if definition == nil || definition.Spec.InstallStrategy.Type != upstream.AddonInstallStrategyPlacements {
+		return dependency.Stage{}
+	}
+	placements, slots := definition.Spec.InstallStrategy.Placements, 0
+	if len(placements) == 1 && placements[0].RolloutStrategy.Type == clusterv1alpha1.ProgressivePerGroup {
+		number := 0
+		if isQueued {
+			number = 1 // OCM includes all clusters of a group together, and the next group afterwards
+		}
+		return dependency.Stage{Number: number}
+	}
+	for _, p := range placements {
+		of := slotsOf(p.RolloutStrategy, clusters)
+		if of <= 0 {
+			return dependency.Stage{}
+		}
+		slots += of
+	}
+	return dependency.Stage{Slots: slots}
+}
+
+// slotsOf returns how many of the clusters a strategy includes at a time; 0 if there is no limit, or if it is unknown. OCM rounds percentages up.
+func slotsOf(strategy clusterv1alpha1.RolloutStrategy, clusters int) int {
+	if strategy.Type != clusterv1alpha1.Progressive || strategy.Progressive == nil {
+		return 0
+	}
+	slots, err := intstr.GetScaledValueFromIntOrPercent(&strategy.Progressive.MaxConcurrency, clusters, true)
+	if err != nil {
+		return 0
+	}
+	return max(slots, 0)
 }
 
 // missingHashes returns the hashes of configs that the add-on itself names: OCM takes those as they are, and other configs by its rollout

@@ -9,10 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 )
 
 // rolledOut returns an add-on whose configuration (version 1.0.0 and one AddOnDeploymentConfig) OCM has resolved at these hashes.
@@ -158,6 +161,48 @@ func TestRolloutStateOfACluster(t *testing.T) {
 				t.Errorf("the state is %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestStageOf(t *testing.T) {
+	progressive := func(maxConcurrency string) clusterv1alpha1.RolloutStrategy {
+		return clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.Parse(maxConcurrency)}}
+	}
+	groups, all := clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.ProgressivePerGroup}, clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All}
+	for name, tc := range map[string]struct {
+		strategies []clusterv1alpha1.RolloutStrategy
+		queued     bool
+		want       dependency.Stage
+	}{
+		"not by Placements":            {},
+		"all clusters at a time":       {strategies: []clusterv1alpha1.RolloutStrategy{all}, queued: true},
+		"a number":                     {strategies: []clusterv1alpha1.RolloutStrategy{progressive("3")}, queued: true, want: dependency.Stage{Slots: 3}},
+		"a percentage is rounded up":   {strategies: []clusterv1alpha1.RolloutStrategy{progressive("25%")}, want: dependency.Stage{Slots: 3}},
+		"the Placement has the number": {strategies: []clusterv1alpha1.RolloutStrategy{progressive("0")}},
+		"no number":                    {strategies: []clusterv1alpha1.RolloutStrategy{progressive("many")}},
+		"a negative number":            {strategies: []clusterv1alpha1.RolloutStrategy{progressive("-1")}},
+		"no parameters":                {strategies: []clusterv1alpha1.RolloutStrategy{{Type: clusterv1alpha1.Progressive}}},
+		"the present group":            {strategies: []clusterv1alpha1.RolloutStrategy{groups}},
+		"a later group":                {strategies: []clusterv1alpha1.RolloutStrategy{groups}, queued: true, want: dependency.Stage{Number: 1}},
+		"two Placements":               {strategies: []clusterv1alpha1.RolloutStrategy{progressive("1"), progressive("20%")}, want: dependency.Stage{Slots: 3}},
+		"one of them without a limit":  {strategies: []clusterv1alpha1.RolloutStrategy{progressive("1"), all}, queued: true},
+		"one of them includes groups":  {strategies: []clusterv1alpha1.RolloutStrategy{progressive("1"), groups}, queued: true},
+		"both of them include groups":  {strategies: []clusterv1alpha1.RolloutStrategy{groups, groups}, queued: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			definition := &addonv1alpha1.ClusterManagementAddOn{}
+			definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+			for _, strategy := range tc.strategies {
+				definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyPlacements
+				definition.Spec.InstallStrategy.Placements = append(definition.Spec.InstallStrategy.Placements, upstream.PlacementStrategy{RolloutStrategy: strategy})
+			}
+			if got := StageOf(definition, 9, tc.queued); got != tc.want {
+				t.Errorf("%+v, want %+v", got, tc.want)
+			}
+		})
+	}
+	if got := StageOf(nil, 9, true); got != (dependency.Stage{}) {
+		t.Errorf("without a definition: %+v", got)
 	}
 }
 

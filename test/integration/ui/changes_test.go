@@ -17,8 +17,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -458,9 +460,14 @@ var _ = Describe("changes on the dashboard", func() {
 	})
 
 	It("names rollouts that wait for each other to users who may read all of them", func(ctx context.Context) {
-		for _, name := range []string{"mill", "oven"} {
+		for name, slots := range map[string]int32{"mill": 2, "oven": 1} {
 			definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
-			definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+			definition.Spec.InstallStrategy = upstream.InstallStrategy{Type: upstream.AddonInstallStrategyPlacements, Placements: []upstream.PlacementStrategy{{
+				PlacementRef: upstream.PlacementRef{Namespace: "default", Name: "everywhere"},
+				RolloutStrategy: clusterv1alpha1.RolloutStrategy{
+					Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.FromInt32(slots)},
+				},
+			}}}
 			create(ctx, definition)
 		}
 		enable := func(cluster, name, configured, message string) *addonv1alpha1.ManagedClusterAddOn {
@@ -499,6 +506,7 @@ var _ = Describe("changes on the dashboard", func() {
 		enable("stuck-2", "oven", "True", "waiting to change to oven-3.0.0: x; change mill to a version that satisfies >=2")
 		enable("stuck-2", "mill", "False", "not rolled out")
 		third := enable("stuck-3", "mill", "True", "waiting to change to mill-3.0.0: x")
+		enable("stuck-3", "oven", "False", "not rolled out")
 
 		s := serveShared(ctx)
 		all, some := s.as(token(ctx, "stuck-viewer", "", fleet.Reading)), s.as(account)
@@ -507,8 +515,10 @@ var _ = Describe("changes on the dashboard", func() {
 			Eventually(func() string { return user.get(page).body }).Should(And(
 				ContainSubstring("The rollout of mill has not reached cluster stuck-2 yet: it is in progress on stuck-1"), Not(ContainSubstring(heading))), name)
 		}
-		By("the slot on the third cluster ending")
-		Expect(hub.Delete(ctx, third)).To(Succeed())
+		By("the slot on the third cluster waiting, too")
+		Expect(environment.EditStatus(ctx, hub, third, func(a *addonv1alpha1.ManagedClusterAddOn) {
+			meta.FindStatusCondition(a.Status.Conditions, addonv1alpha1.ConditionResolved).Message = "waiting to change to mill-3.0.0: x; first changes oven"
+		})).To(Succeed())
 		Eventually(func() string { return all.get(page).body }).Should(And(ContainSubstring(heading), ContainSubstring("kubectl edit clustermanagementaddon mill"),
 			ContainSubstring(`<a href="/addons/oven">oven</a> occupies <a href="/clusters/stuck-2/addons/oven">stuck-2</a> (waits for mill)`)))
 		Expect(some.get(page).body).To(And(ContainSubstring("has not reached cluster stuck-2 yet"), Not(ContainSubstring(heading)), Not(ContainSubstring("wait for each other"))))
