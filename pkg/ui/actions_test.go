@@ -243,7 +243,8 @@ func TestCommandsAreWordsOfAShell(t *testing.T) {
 		"kubectl addon upgrade kafka --all-clusters --version ';reboot' --dry-run": whatIfView{Name: "kafka", Change: ifUpgraded, Version: ";reboot"}.command(false),
 		"kubectl addon what-if upgrade kafka ';reboot' --all-clusters":             whatIfView{Name: "kafka", Change: ifUpgraded, Version: ";reboot"}.command(true),
 		"kubectl addon what-if upgrade kafka VERSION --cluster c1":                 whatIfView{Name: "kafka", Change: ifUpgraded, Cluster: "c1"}.command(true),
-		"kubectl addon uninstall kafka --cluster c1 --dry-run":                     whatIfView{Name: "kafka", Change: ifDisabled, Cluster: "c1"}.command(true),
+		"kubectl addon uninstall kafka --cluster c1 --dry-run":                     whatIfView{Name: "kafka", Change: ifDisabled, Cluster: "c1"}.command(false),
+		"kubectl addon what-if disable kafka --cluster c1":                         whatIfView{Name: "kafka", Change: ifDisabled, Cluster: "c1"}.command(true),
 	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)

@@ -3,6 +3,7 @@ package ui
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -17,7 +18,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/selector"
+	"github.com/tandem-addons/tandem/pkg/text"
 	"github.com/tandem-addons/tandem/pkg/ui/graph"
 )
 
@@ -37,9 +40,11 @@ type addOnView struct {
 	// Dependents lists the add-ons that depend on it, with their clusters.
 	Dependents fleet.Dependents
 	Malformed  string
-	Commands   []string
-	Enable     enableForm
-	Upgrade    upgradeForm
+	// Placed states which Placements decide on the version, and Edit is the command that changes that; both are empty if none does.
+	Placed, Edit string
+	Commands     []string
+	Enable       enableForm
+	Upgrade      upgradeForm
 	// WhatIf is the path of page What if, empty if the user may not see it.
 	WhatIf string
 }
@@ -72,8 +77,10 @@ func addOnPage(ctx context.Context, v visit) (frame, error) {
 	if view.Defined {
 		view.Enable = v.enableForm(ctx, enableForm{AddOn: name, Clusters: without(name, glance)})
 	}
-	if view.Upgrade, err = v.addOnUpgradeForm(ctx, name, view.Clusters); err != nil {
-		return frame{}, err
+	if !isVersionPlaced(definitions[name].Object) {
+		if view.Upgrade, err = v.addOnUpgradeForm(ctx, name, view.Clusters); err != nil {
+			return frame{}, err
+		}
 	}
 	view.Versions, err = v.versions(ctx, name)
 	return frame{Title: "Add-on " + name, Template: "addon", View: view}, err
@@ -160,6 +167,9 @@ func addOnOf(name string, all fleet.Glance, definitions map[string]fleet.Definit
 	if definition.Malformed != nil {
 		view.Malformed = definition.Malformed.Error()
 	}
+	if view.Placed = placedText(definition.Object); view.Placed != "" {
+		view.Edit = text.Command("kubectl edit clustermanagementaddon %s", name)
+	}
 	view.Clusters = clusterRowsOf(name, all)
 	view.MoreClusters = max(0, len(view.Clusters)-alikeShown)
 	view.Clusters = view.Clusters[:len(view.Clusters)-view.MoreClusters]
@@ -173,6 +183,29 @@ func addOnOf(name string, all fleet.Glance, definitions map[string]fleet.Definit
 	}
 	view.Graph = definitionGraph(name, definitions, worst)
 	return view
+}
+
+// maxPlacements is the number of Placements that page Add-on names.
+const maxPlacements = 3
+
+// placedText states which Placements decide on the version of an add-on; empty if none does. The definition may be nil.
+func placedText(definition *addonv1alpha1.ClusterManagementAddOn) string {
+	var versions []string
+	for _, p := range install.PlacedVersions(definition) {
+		if p.Version.Name != "" {
+			versions = append(versions, fmt.Sprintf("OperatorVersion %s/%s to all clusters that Placement %s selects", p.Version.Namespace, p.Version.Name, p.Placement))
+		}
+	}
+	if len(versions) == 0 {
+		return ""
+	}
+	return "OCM applies " + strings.Join(text.Limit(versions, maxPlacements, "more"), "; ") + ". Change the version in spec.installStrategy."
+}
+
+// isVersionPlaced reports whether Placements decide on the version of an add-on on every cluster. The definition may be nil.
+func isVersionPlaced(definition *addonv1alpha1.ClusterManagementAddOn) bool {
+	placed := install.PlacedVersions(definition)
+	return len(placed) > 0 && !slices.ContainsFunc(placed, func(p install.PlacedVersion) bool { return p.Version.Name == "" })
 }
 
 // clusterRowsOf returns the clusters that have the add-on, the worst first.

@@ -131,6 +131,8 @@ func TestPages(t *testing.T) {
 		Data: explained, Fixes: visit{acts: everything{}}.fixRows(t.Context(), stuck.Cluster, "shop", explained.Commands), Stuck: rolloutRows(explained.Deadlocks), Glimpse: fleet.GlimpseOf(stuck.AddOns["shop"]),
 	}})
 	golden(t, "addon", frame{Title: "Add-on kafka", Template: "addon", View: addOnOf("kafka", small, view.Definitions)})
+	placed := sample.NewCluster("store:").Plans("store").VersionPlacedBy("store", "all", "store-1.0.0")
+	golden(t, "addon-placed", frame{Title: "Add-on store", Template: "addon", View: addOnOf("store", fleet.Glance{}, placed.Definitions)})
 	instance := view.Instances["kafka"]
 	shown := instanceOf(progress.View{Instance: instance}, visit{now: at.Add(time.Minute)})
 	golden(t, "instance", frame{Title: "kafka on cluster1", Template: "instance", View: shown})

@@ -93,10 +93,10 @@ func (v visit) whatIf(ctx context.Context, view whatIfView, clusters []string) (
 	}
 	var changes []change.Change
 	refused := change.Refusals{}
-	isRolledOut := false
+	decides := false // a Placement, so that the command that makes the change refuses it
 	for _, cluster := range clusters {
 		key := client.ObjectKey{Namespace: cluster, Name: view.Name}
-		isRolledOut = isRolledOut || state.IsRolledOut(key)
+		decides = decides || view.Change == ifUpgraded && state.IsRolledOut(key) || view.Change == ifDisabled && state.IsPlaced(key)
 		edited, err := view.on(ctx, state, key)
 		switch {
 		case errors.Is(err, change.ErrAbsent):
@@ -110,7 +110,7 @@ func (v visit) whatIf(ctx context.Context, view whatIfView, clusters []string) (
 		return frame{}, errAbsent
 	}
 	view.DryRun = change.DryRunOf(changes, refused)
-	view.Commands = []string{view.command(isRolledOut)}
+	view.Commands = []string{view.command(decides)}
 	return frame{Title: "What if: " + view.Name, Template: "whatif", View: view}, nil
 }
 
@@ -126,22 +126,25 @@ func (w whatIfView) on(ctx context.Context, state *change.State, key client.Obje
 	return state.Remove(ctx, removal)
 }
 
-// command returns the command that shows the same. 'kubectl addon upgrade' refuses an add-on whose version a Placement rolls out, and what-if needs a version:
-// without a choice, it is the one that is shown.
-func (w whatIfView) command(isRolledOut bool) string {
+// command returns the command that shows the same. 'kubectl addon upgrade' and 'uninstall' refuse an add-on if a Placement decides on its version, or enables it, and
+// what-if upgrade needs a version: without a choice, it is the one that is shown.
+func (w whatIfView) command(placed bool) string {
 	where := " --all-clusters"
 	if w.Cluster != "" {
 		where = " --cluster " + text.ShellWord(w.Cluster)
 	}
-	if w.Change != ifUpgraded {
+	switch {
+	case w.Change != ifUpgraded && placed:
+		return command("what-if disable %s", w.Name) + where
+	case w.Change != ifUpgraded:
 		return command("uninstall %s", w.Name) + where + " --dry-run"
 	}
 	version := w.Version
-	if at := slices.IndexFunc(w.Changes, func(c change.ChangeData) bool { return c.To != "" }); isRolledOut && version == "" && at >= 0 {
+	if at := slices.IndexFunc(w.Changes, func(c change.ChangeData) bool { return c.To != "" }); placed && version == "" && at >= 0 {
 		version = w.Changes[at].To
 	}
 	switch {
-	case isRolledOut:
+	case placed:
 		return command("what-if upgrade %s %s", w.Name, cmp.Or(version, "VERSION")) + where
 	case version != "":
 		where += " --version " + text.ShellWord(version)

@@ -252,6 +252,21 @@ func (v Cluster) PlacedBy(name, placement string) Cluster {
 	return v
 }
 
+// VersionPlacedBy marks an add-on whose OperatorVersion OCM applies to all clusters that a Placement selects.
+func (v Cluster) VersionPlacedBy(name, placement, version string) Cluster {
+	resource := upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions}
+	config := upstream.ConfigReferent{Namespace: "addon-packages", Name: version}
+	v.PlacedBy(name, placement).Definitions[name].Object.Spec.InstallStrategy.Placements[0].Configs = []upstream.AddOnConfig{{
+		ConfigGroupResource: resource, ConfigReferent: config,
+	}}
+	if addOn := v.AddOns[name]; addOn != nil {
+		addOn.Status.ConfigReferences = append(addOn.Status.ConfigReferences, upstream.ConfigReference{
+			ConfigGroupResource: resource, DesiredConfig: &upstream.ConfigSpecHash{ConfigReferent: config, SpecHash: "hash"},
+		})
+	}
+	return v
+}
+
 // Progressive makes OCM roll out an add-on that a Placement enables to a number of clusters at a time.
 func (v Cluster) Progressive(name string, maxConcurrency int32) Cluster {
 	v.PlacedBy(name, "everywhere").Definitions[name].Object.Spec.InstallStrategy.Placements[0].RolloutStrategy = clusterv1alpha1.RolloutStrategy{

@@ -124,6 +124,12 @@ func (s *State) IsRolledOut(key client.ObjectKey) bool {
 	return s.fleet[key.Namespace].AddOns[key.Name] != nil && len(s.rolloutRemarks(key)) > 0
 }
 
+// IsPlaced reports whether OCM enables and disables an add-on by Placements: then uninstall refuses it.
+func (s *State) IsPlaced(key client.ObjectKey) bool {
+	view := s.fleet[key.Namespace]
+	return view.AddOns[key.Name] != nil && CheckRecreation(view.Definitions[key.Name].Object, "") != nil
+}
+
 // configureAddOn changes the parameters of an add-on and, with Upgrade, its OperatorVersion.
 func (s *State) configureAddOn(ctx context.Context, edit Edit) (Change, error) {
 	found := Change{Cluster: edit.Namespace}

@@ -131,6 +131,30 @@ func TestWhySuggestsACommandThatFixes(t *testing.T) {
 	}
 }
 
+// TestWhyNamesThePlacementThatDecidesOnAVersion: upgrade refuses such an add-on.
+func TestWhyNamesThePlacementThatDecidesOnAVersion(t *testing.T) {
+	const decides = "OCM applies OperatorVersion addon-packages/db-1 of db to all clusters that Placement default/all selects: refer to "
+	for name, test := range map[string]struct{ message, want string }{
+		"a version in between": {"deadlock: db cannot change before it; change db to db-1.5 first", decides + "db-1.5 in spec.installStrategy of its ClusterManagementAddOn."},
+		"a version that satisfies": {"change db to a version that satisfies >=2",
+			decides + "another one in spec.installStrategy of its ClusterManagementAddOn, or correct the dependencies of shop."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			view := sample.NewCluster("shop:", "db:").Plans("shop").Plans("db").With("db", sample.Works).VersionPlacedBy("db", "all", "db-1").With("shop", sample.Works,
+				sample.Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies,
+					"waiting to change to shop-3: shop-3 requires db >=2, which runs version 1; "+test.message))
+			explained := why.Of(view.Cluster, "shop", sample.Now)
+			if got := explained.Text(); !strings.Contains(got, test.want) {
+				t.Errorf("%s\nwant %s", got, test.want)
+			}
+			commands := explained.Data("shop").Commands
+			if !slices.Contains(commands, "kubectl edit clustermanagementaddon db") || strings.Contains(strings.Join(commands, "\n"), "addon upgrade") {
+				t.Errorf("%q", commands)
+			}
+		})
+	}
+}
+
 // TestWhySuggestsToEditTheConfigThatUpdateDoesNotChange: update stores parameters in the add-on's own config, and is refused if another one provides them.
 func TestWhySuggestsToEditTheConfigThatUpdateDoesNotChange(t *testing.T) {
 	config := func(resource, name string) upstream.AddOnConfig {

@@ -216,8 +216,32 @@ func (e *Explanation) suggestVersion(name, dependent string) {
 		e.suggest("kubectl edit clustermanagementaddon %s", name)
 		return
 	}
+	if e.placesVersion(name, "", dependent) {
+		return
+	}
 	e.addSentence("Change its version, or correct the dependencies of %s.", text.Word(dependent))
 	e.suggest("kubectl addon upgrade %s --cluster %s --dry-run", name, e.view.Name)
+}
+
+// placesVersion states which Placement decides on the version of an add-on, and where to change it, to that release if it is not empty; false if none decides.
+func (e *Explanation) placesVersion(name, release, dependent string) bool {
+	addOn := e.view.AddOns[name]
+	if addOn == nil {
+		return false
+	}
+	version, placement, placed := install.RolledOutVersion(e.view.Definitions[name].Object, addOn)
+	if !placed {
+		return false
+	}
+	subject := fmt.Sprintf("OCM applies OperatorVersion %s/%s of %s to all clusters that Placement %s selects", text.Word(version.Namespace), text.Word(version.Name),
+		text.Word(name), text.Word(placement.String()))
+	if release == "" {
+		e.addSentence("%s: refer to another one in spec.installStrategy of its ClusterManagementAddOn, or correct the dependencies of %s.", subject, text.Word(dependent))
+	} else {
+		e.addSentence("%s: refer to %s in spec.installStrategy of its ClusterManagementAddOn.", subject, text.Word(release))
+	}
+	e.suggest("kubectl edit clustermanagementaddon %s", name)
+	return true
 }
 
 // cycle suggests a dependency of the cycle to remove, the same for each member: an optional dependency if there is one, because it has the
@@ -392,6 +416,7 @@ func (e *Explanation) explainWait(addOn *addonv1alpha1.ManagedClusterAddOn, reso
 	isQueued := e.awaitOthers(resolved)
 	switch other, release := dependency.ChangeFirst(resolved.Message); {
 	case other == "" || isQueued:
+	case release != "" && e.placesVersion(other, release, addOn.Name):
 	case release != "":
 		e.suggest("kubectl addon upgrade %s --cluster %s --version %s", other, e.view.Name, release)
 	default:

@@ -55,6 +55,37 @@ func RolledOutConfig(
 	return config, placement, false
 }
 
+// RolledOutVersion returns the OperatorVersion that a Placement provides for an add-on, as RolledOutConfig does.
+func RolledOutVersion(
+	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn,
+) (version upstream.ConfigReferent, placement types.NamespacedName, ok bool) {
+	return RolledOutConfig(definition, addOn, operatorVersions)
+}
+
+// PlacedVersion is the OperatorVersion that a Placement of a definition provides; its name is empty if there is none.
+type PlacedVersion struct {
+	Placement types.NamespacedName
+	Version   upstream.ConfigReferent
+}
+
+// PlacedVersions returns the OperatorVersion of each Placement that enables an add-on. The definition may be nil.
+func PlacedVersions(definition *addonv1alpha1.ClusterManagementAddOn) []PlacedVersion {
+	if definition == nil || definition.Spec.InstallStrategy.Type != upstream.AddonInstallStrategyPlacements {
+		return nil
+	}
+	var placed []PlacedVersion
+	for _, p := range definition.Spec.InstallStrategy.Placements {
+		found := PlacedVersion{Placement: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}}
+		for _, config := range p.Configs {
+			if config.ConfigGroupResource == operatorVersions {
+				found.Version = config.ConfigReferent
+			}
+		}
+		placed = append(placed, found)
+	}
+	return placed
+}
+
 // isResolved reports whether OCM has resolved the config for the add-on.
 func isResolved(addOn *addonv1alpha1.ManagedClusterAddOn, config upstream.AddOnConfig) bool {
 	return slices.ContainsFunc(addOn.Status.ConfigReferences, func(r upstream.ConfigReference) bool {

@@ -451,7 +451,13 @@ var _ = Describe("changes on the dashboard", func() {
 			Expect(s.get(path).body).To(And(ContainSubstring(want), Not(ContainSubstring("--dry-run"))), path)
 		}
 
+		By("printing a command that the plugin does not refuse for the removal of an add-on that the Placement enables")
+		Expect(s.get("/clusters/cluster-08/instances/store/what-if").body).To(And(
+			ContainSubstring("kubectl addon what-if disable store --cluster cluster-08"), Not(ContainSubstring("--dry-run"))))
+
 		By("leaving the version to the Placement")
+		Expect(s.get("/addons/store").body).To(And(ContainSubstring("OCM applies OperatorVersion"), ContainSubstring("that Placement default/all selects"),
+			ContainSubstring("<code>kubectl edit clustermanagementaddon store</code>"), Not(ContainSubstring("Change the version…"))))
 		Expect(s.get("/clusters/cluster-08/instances/store").body).To(And(ContainSubstring("Placement default/all selects"),
 			ContainSubstring("<code>kubectl edit clustermanagementaddon store</code>"), Not(ContainSubstring("Change the version…"))))
 		refused := s.post("/upgrade/preview", url.Values{"cluster": {"cluster-08"}, "addon": {"store"}, "version": {"store-1.1.0"}, "token": {s.session()}})
