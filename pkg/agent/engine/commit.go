@@ -109,11 +109,8 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, admit f
 	status := r.status
 	status.ObservedGeneration = o.Instance.HubGeneration()
 	setCondition(&status, r.ready, o.Now)
-	if r.available == nil {
-		meta.RemoveStatusCondition(&status.Conditions, kudo.ConditionAvailable)
-	} else {
-		setCondition(&status, *r.available, o.Now)
-	}
+	setOrRemove(&status, kudo.ConditionAvailable, r.available, o.Now)
+	setOrRemove(&status, kudo.ConditionStalled, plan.Stalled(status, r.ready), o.Now)
 	if request := plan.LastRequest(status); request != nil {
 		setCondition(&status, *request, o.Now)
 	}
@@ -130,6 +127,15 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, admit f
 // losesAvailability reports whether an Instance that is recorded as available no longer is.
 func (r result) losesAvailability(stored kudo.InstanceStatus) bool {
 	return plan.IsAvailable(stored) && r.available != nil && r.available.Status != metav1.ConditionTrue
+}
+
+// setOrRemove sets a condition of a status, or removes it if there is none.
+func setOrRemove(status *kudo.InstanceStatus, name string, condition *metav1.Condition, now time.Time) {
+	if condition == nil {
+		meta.RemoveStatusCondition(&status.Conditions, name)
+		return
+	}
+	setCondition(status, *condition, now)
 }
 
 // setCondition sets a condition of a status, at the generation that it observes.

@@ -139,7 +139,7 @@ func mute(status kudo.InstanceStatus) kudo.InstanceStatus {
 		muted.PlanStatus[muted.Execution.Plan] = last
 	}
 	for i := range muted.Conditions {
-		if kind := muted.Conditions[i].Type; kind == kudo.ConditionReady || kind == kudo.ConditionAvailable {
+		if kind := muted.Conditions[i].Type; kind == kudo.ConditionReady || kind == kudo.ConditionAvailable || kind == kudo.ConditionStalled {
 			muted.Conditions[i].Message = ""
 		}
 	}

@@ -110,6 +110,15 @@ func (o Object) runsToCompletion() bool {
 	return kind == schema.GroupKind{Group: "batch", Kind: "Job"} || kind == schema.GroupKind{Kind: "Pod"}
 }
 
+// Stalled returns condition Stalled of an Instance with that condition Ready: a plan has failed, and does not start again by itself. It returns nil
+// otherwise. Reconciling, the other condition of kstatus, has no use here: Ready is False in all those cases.
+func Stalled(status kudo.InstanceStatus, ready metav1.Condition) *metav1.Condition {
+	if ready.Status == metav1.ConditionTrue || ready.Reason != kudo.ReasonPlanFailed || NextRetry(status) != nil {
+		return nil
+	}
+	return &metav1.Condition{Type: kudo.ConditionStalled, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message}
+}
+
 // LastRequest returns condition LastRequestSucceeded of an Instance: the outcome of its last manual plan request. It returns nil if there is
 // none, or if its plan has run again since it ended.
 func LastRequest(status kudo.InstanceStatus) *metav1.Condition {

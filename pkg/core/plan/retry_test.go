@@ -274,3 +274,27 @@ func TestAFailedChildPassesIfItIsRetried(t *testing.T) {
 		t.Errorf("a child that is retried: %+v", outcome)
 	}
 }
+
+func TestStalled(t *testing.T) {
+	failed := plan.Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, "plan \"deploy\" failed")
+	retried := kudo.InstanceStatus{Execution: &kudo.Execution{Owed: []kudo.OwedPlan{{Plan: "deploy", RetryTime: &metav1.Time{}}}}}
+	for name, test := range map[string]struct {
+		status kudo.InstanceStatus
+		ready  metav1.Condition
+		want   string
+	}{
+		"a plan that failed":                 {kudo.InstanceStatus{}, failed, `plan "deploy" failed`},
+		"a plan that failed and is retried":  {retried, failed, ""},
+		"a plan that runs":                   {kudo.InstanceStatus{}, plan.RunningCondition(kudo.PlanStatus{Name: "deploy"}), ""},
+		"an object that is not healthy":      {kudo.InstanceStatus{}, plan.Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, "crashes"), ""},
+		"an Instance with healthy workloads": {kudo.InstanceStatus{}, plan.Condition(metav1.ConditionTrue, kudo.ReasonHealthy, ""), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := plan.Stalled(test.status, test.ready)
+			switch {
+			case got == nil && test.want != "", got != nil && (test.want == "" || got.Message != test.want || got.Status != metav1.ConditionTrue):
+				t.Errorf("got %v, want %q", got, test.want)
+			}
+		})
+	}
+}

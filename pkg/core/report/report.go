@@ -50,6 +50,7 @@ func withReady(o Observation, status kudo.InstanceStatus, reason, message string
 	ready := plan.Condition(metav1.ConditionFalse, reason, message)
 	ready.ObservedGeneration = o.OnHub.Generation
 	meta.RemoveStatusCondition(&part.Conditions, kudo.ConditionReady)
+	meta.RemoveStatusCondition(&part.Conditions, kudo.ConditionStalled)
 	part.Conditions = append([]metav1.Condition{ready}, part.Conditions...)
 	return part
 }
@@ -66,7 +67,7 @@ func reportable(status kudo.InstanceStatus) *kudo.InstanceStatus {
 		History:            status.History,
 		ObservedGeneration: status.ObservedGeneration,
 	}
-	for _, name := range []string{kudo.ConditionReady, kudo.ConditionLastRequestSucceeded} {
+	for _, name := range []string{kudo.ConditionReady, kudo.ConditionStalled, kudo.ConditionLastRequestSucceeded} {
 		if condition := meta.FindStatusCondition(status.Conditions, name); condition != nil {
 			part.Conditions = append(part.Conditions, *condition)
 		}

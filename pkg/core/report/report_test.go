@@ -21,10 +21,14 @@ func TestStatus(t *testing.T) {
 		want      string // of condition Ready: reason and message; empty if nothing is reported
 		inventory int
 	}{
-		"the status of the mirror":                        {func(*Observation) {}, "Healthy all is well", 1},
-		"why a change cannot be mirrored":                 {func(o *Observation) { o.Problem = "refused" }, "NotMirrored refused", 1},
-		"why it cannot be mirrored at all":                {func(o *Observation) { o.Mirror, o.Problem = nil, "refused" }, "NotMirrored refused", 2},
-		"that nothing is left, whatever was before":       {func(o *Observation) { o.Removed, o.Problem = true, "refused" }, "Removed " + plan.NothingLeft, 0},
+		"the status of the mirror":                  {func(*Observation) {}, "Healthy all is well", 1},
+		"why a change cannot be mirrored":           {func(o *Observation) { o.Problem = "refused" }, "NotMirrored refused", 1},
+		"why it cannot be mirrored at all":          {func(o *Observation) { o.Mirror, o.Problem = nil, "refused" }, "NotMirrored refused", 2},
+		"that nothing is left, whatever was before": {func(o *Observation) { o.Removed, o.Problem = true, "refused" }, "Removed " + plan.NothingLeft, 0},
+		"that a plan is stalled, unless the Instance is not mirrored": {func(o *Observation) {
+			o.Mirror.Status.Conditions = append(o.Mirror.Status.Conditions, metav1.Condition{Type: kudo.ConditionStalled})
+			o.Problem = "refused"
+		}, "NotMirrored refused", 1},
 		"nothing without a mirror":                        {func(o *Observation) { o.Mirror = nil }, "", 0},
 		"nothing of another Instance of that name":        {func(o *Observation) { o.OnHub.UID = "later" }, "", 0},
 		"nothing of a mirror that is not copied":          {func(o *Observation) { delete(o.Mirror.Annotations, kudo.AnnotationHubGeneration) }, "", 0},

@@ -63,6 +63,7 @@ var _ = Describe("Owed plans", func() {
 		h = newInstance(ctx, gatePackage(), map[string]string{"KIND": "Nonsense"})
 		h.resolve(ctx)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "deploy" failed`))
+		Expect(meta.IsStatusConditionTrue(h.get(ctx).Status.Conditions, kudo.ConditionStalled)).To(BeTrue())
 
 		By("requesting another plan")
 		h.change(ctx, requests("noop", "by-hand"))
@@ -80,6 +81,7 @@ var _ = Describe("Owed plans", func() {
 		h.completes(ctx, "noop", kudo.PlanStatus{UID: "by-hand"})
 		Expect(h.get(ctx).Status.Whole).To(HaveField("Version", "1.0.0"))
 		Expect(h.get(ctx).Status.Execution.Owed).To(BeEmpty())
+		Expect(meta.FindStatusCondition(h.get(ctx).Status.Conditions, kudo.ConditionStalled)).To(BeNil())
 	})
 
 	It("run for a version and parameters that change in one edit", func(ctx context.Context) {

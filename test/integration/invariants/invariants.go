@@ -72,7 +72,8 @@ var allowed = map[string]map[string][]string{
 	"addon-agent-report": {
 		instance: {
 			`.status.execution`, `.status.whole`, `.status.handledRequests`, `.status.planStatus`, `.status.inventory`, `.status.tasks`, `.status.history`,
-			`.status.observedGeneration`, `.status.conditions[type="Ready"]`, `.status.conditions[type="LastRequestSucceeded"]`,
+			`.status.observedGeneration`, `.status.conditions[type="Ready"]`, `.status.conditions[type="Stalled"]`,
+			`.status.conditions[type="LastRequestSucceeded"]`,
 		},
 	},
 }

@@ -190,6 +190,9 @@ const (
 	ConditionResolved = "Resolved"
 	// ConditionReady is True if no plan is owed and all applied objects exist and are healthy. Set by the agent.
 	ConditionReady = "Ready"
+	// ConditionStalled is True if a plan has failed and does not start again by itself: the Instance needs another spec. It is absent otherwise, as
+	// kstatus expects. Set by the agent.
+	ConditionStalled = "Stalled"
 	// ConditionAvailable is True (ReasonUpdating) while a plan updates the Instance, or one of its children, or waits to do so, and its workloads
 	// stay available, and False while one of them is not, or if the plan takes too long. At other times it is absent: the Instance is available if it
 	// is Ready. Written by the agent, on the managed cluster only.
@@ -784,7 +787,10 @@ type Instance struct {
 
 	// +optional
 	Spec InstanceSpec `json:"spec,omitzero"`
+	// status is the observed state. The default makes tools that use kstatus, such as Flux, wait until the agent has observed a new Instance.
+	//
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status InstanceStatus `json:"status,omitzero"`
 }
 
