@@ -64,8 +64,11 @@ SKIP ?=
 REPOSITORY ?= localhost/tandem-addons
 PLATFORMS ?= linux/amd64,linux/arm64
 PUSH ?=
-# The platforms of the plugin in `make release`; all six if empty.
+# The platforms of the plugin in `make release`; all six if empty. Any value of BUNDLE adds the control plane programs of this platform. KEY is the
+# file of a private key that signs the release, and of the public key with which `make release-check` verifies it.
 PLUGIN_PLATFORMS ?=
+BUNDLE ?=
+KEY ?=
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 # How many minutes `make rest-ocm` observes each of its two fleets.
 MINUTES ?= 10
@@ -127,11 +130,12 @@ images: ## Pack addon-manager and addon-agent into container images, as archives
 release: ## Build all files of release VERSION into dist: the plugin, images, manifests, the chart, SBOMs and checksums.
 	@[ -z "$$(git status --porcelain 2>&1)" ] || { echo "make release: commit or remove what git status shows: a release is built from a commit" >&2; exit 1; }
 	@go run ./hack/release -version=$(VERSION) -revision=$$(git rev-parse HEAD 2>/dev/null || echo unknown) -created=$(SOURCE_DATE_EPOCH) \
-	  -repository=$(REPOSITORY) -image-platforms=$(PLATFORMS) $(if $(PLUGIN_PLATFORMS),-platforms=$(PLUGIN_PLATFORMS)) -output=dist
+	  -repository=$(REPOSITORY) -image-platforms=$(PLATFORMS) $(if $(PLUGIN_PLATFORMS),-platforms=$(PLUGIN_PLATFORMS)) \
+	  -controlplane="$(if $(BUNDLE),$$($(controlplane)))" $(if $(KEY),-key='$(KEY)') -output=dist
 
 .PHONY: release-check
 release-check: ## Verify the files in dist as a user does: checksums, programs, SBOMs, images, the chart, and the manifests on an API server.
-	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; go run ./hack/release check dist
+	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; go run ./hack/release check $(if $(KEY),-key='$(KEY)') dist
 
 .PHONY: controlplane
 controlplane: ## Download or build the control plane programs into the cache, and print the folder.

@@ -32,7 +32,7 @@ func buildChart(_ context.Context, r release) (map[string][]byte, error) {
 	// Helm's convention: Chart.yaml is the first file.
 	slices.SortStableFunc(entries, func(a, b entry) int { return rank(a) - rank(b) })
 	packed, err := gzipped(entries, r.created)
-	return map[string][]byte{"tandem-" + r.chartVersion() + ".tgz": packed}, err
+	return map[string][]byte{"tandem-" + r.chartVersion() + ".tgz": packed, "artifacthub-repo.yml": r.artifactHubRepository()}, err
 }
 
 func rank(e entry) int {
@@ -79,4 +79,13 @@ func (r release) annotations() string {
 	}
 	b.WriteString("  artifacthub.io/links: |\n    - name: Documentation\n      url: https://github.com/tandem-addons/tandem/tree/main/docs\n")
 	return b.String()
+}
+
+// artifactHubRepository returns the description of the chart's repository: https://artifacthub.io/docs/topics/repositories.
+func (r release) artifactHubRepository() []byte {
+	text := "# Artifact Hub reads this file beside the chart repository's index, or from the tag artifacthub.io of an OCI repository.\nowners: []\n"
+	if r.artifactHub != "" {
+		text += "repositoryID: " + r.artifactHub + "\n"
+	}
+	return []byte(text)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-
-	"github.com/tandem-addons/tandem/pkg/chart"
 )
 
 // requirement is what users rely on. Its function returns all problems that it finds.
@@ -22,11 +21,14 @@ type requirement struct {
 	check func(context.Context, published) error
 }
 
+// sums is the last of the requirements without which nothing of a release is read any further.
 const sums = "checksums"
 
 // requirements are all, the slowest at the end.
 var requirements = []requirement{
+	{"signature", checkSignature},
 	{sums, checkSums},
+	{"provenance", checkProvenance},
 	{"plugin", checkPlugin},
 	{"SBOMs", checkBOMs},
 	{"images", checkImages},
@@ -34,12 +36,13 @@ var requirements = []requirement{
 	{"manifests", checkManifests},
 }
 
-// check reads a release from a folder, and verifies it. The error contains all problems.
-func check(ctx context.Context, folder string, requirements []requirement) error {
+// check reads a release from a folder, and verifies it. The error contains all problems. Signatures are verified with key; nil verifies none.
+func check(ctx context.Context, folder string, key *ecdsa.PublicKey, requirements []requirement) error {
 	p, err := readRelease(folder)
 	if err != nil {
 		return err
 	}
+	p.key = key
 	var problems []error
 	for _, r := range requirements {
 		fmt.Fprintln(os.Stderr, "checking", r.name)
@@ -56,7 +59,7 @@ func check(ctx context.Context, folder string, requirements []requirement) error
 // checkSums compares all files with their checksums.
 func checkSums(_ context.Context, p published) error {
 	var problems []error
-	listed := map[string]bool{sumsFile: true}
+	listed := map[string]bool{sumsFile: true, signatureFile: true}
 	for line := range strings.Lines(string(p.files[sumsFile])) {
 		sum, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
 		listed[name] = true
@@ -186,37 +189,4 @@ func checkBOMs(_ context.Context, p published) error {
 		}
 	}
 	return errors.Join(problems...)
-}
-
-// checkChart renders the chart, whose pods have to run the images of the release.
-func checkChart(ctx context.Context, p published) error {
-	name := "tandem-" + strings.TrimPrefix(p.version, "v") + ".tgz"
-	archive := p.files[name]
-	if archive == nil {
-		return fmt.Errorf("%s is missing", name)
-	}
-	if version := chart.VersionOf(archive); "v"+version != p.version {
-		return fmt.Errorf("%s has version %q", name, version)
-	}
-	renderer, err := chart.NewRenderer()
-	if err != nil {
-		return err
-	}
-	for _, values := range []string{"ui: {enabled: true}", "ocm: {enabled: true}", "{hub: {enabled: false}, agent: {enabled: true}}"} {
-		rendered, err := renderer.Render(ctx, chart.Input{
-			Archive: archive, Values: []byte(values), Release: chart.Release{Name: "tandem", Namespace: "tandem-system", Revision: 1},
-			Capabilities: chart.Capabilities{KubeVersion: "v1.37.0"},
-		}, func(context.Context, string, string, string, string) (map[string]any, error) { return nil, nil })
-		if err != nil {
-			return fmt.Errorf("rendering it with %s: %w", values, err)
-		}
-		content, err := json.Marshal(rendered.Objects)
-		if err != nil {
-			return err
-		}
-		if images, current := bytes.Count(content, []byte(`"image":"`)), bytes.Count(content, []byte(":"+p.version+`"`)); images == 0 || images > current {
-			return fmt.Errorf("with %s, %d of %d images have version %s", values, current, images, p.version)
-		}
-	}
-	return nil
 }

@@ -68,6 +68,12 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			}
 			files["tandem-1.2.3.tgz"] = string(built["tandem-1.2.4.tgz"])
 		}, []string{`chart: tandem-1.2.3.tgz has version "1.2.4"`}},
+		"a provenance of other files": {func(files map[string]string) {
+			files[provenanceFile] = strings.ReplaceAll(files[provenanceFile], sumOf([]byte(files["install-hub.yaml"])), "0")
+		}, []string{"provenance: it does not describe install-hub.yaml"}},
+		"a provenance of another kind": {func(files map[string]string) {
+			files[provenanceFile] = strings.ReplaceAll(files[provenanceFile], predicateType, "https://example.com")
+		}, []string{`provenance: its types are "https://in-toto.io/Statement/v1" and "https://example.com"`}},
 		"no plugin": {func(files map[string]string) { delete(files, krewFile) }, []string{`krew-addon.yaml has version ""`}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -88,7 +94,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 					relevant = append(relevant, r)
 				}
 			}
-			err := check(t.Context(), folder, relevant)
+			err := check(t.Context(), folder, nil, relevant)
 			if (err != nil) != (len(test.want) > 0) {
 				t.Fatalf("the error is %v, want %q", err, test.want)
 			}

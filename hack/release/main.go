@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,6 +22,7 @@ var steps = []step{
 	{"the images", buildImages},
 	{"the manifests", buildManifests},
 	{"the chart", buildChart},
+	{"the control plane", buildControlPlane},
 }
 
 func main() {
@@ -35,8 +37,8 @@ func main() {
 }
 
 func run(ctx context.Context, arguments []string) error {
-	if len(arguments) == 2 && arguments[0] == "check" {
-		return check(ctx, arguments[1], requirements)
+	if len(arguments) > 0 && arguments[0] == "check" {
+		return runCheck(ctx, arguments[1:])
 	}
 	r, err := parse(arguments)
 	if err != nil {
@@ -45,10 +47,30 @@ func run(ctx context.Context, arguments []string) error {
 	return r.build(ctx, steps)
 }
 
+// runCheck verifies the release in a folder.
+func runCheck(ctx context.Context, arguments []string) error {
+	fs := flag.NewFlagSet("release check", flag.ContinueOnError)
+	file := fs.String("key", "", "File with the public key that has to have signed the release.")
+	if err := fs.Parse(arguments); err != nil {
+		return err
+	}
+	if fs.NArg() != 1 {
+		return errors.New("name one folder: release check [-key FILE] FOLDER")
+	}
+	var key *ecdsa.PublicKey
+	if *file != "" {
+		var err error
+		if key, err = readPublicKey(*file); err != nil {
+			return err
+		}
+	}
+	return check(ctx, fs.Arg(0), key, requirements)
+}
+
 func parse(arguments []string) (release, error) {
 	r := release{plugin: program{name: "kubectl-addon", path: "./cmd/kubectl-addon"}}
 	var created int64
-	var platforms string
+	var platforms, key string
 	fs := flag.NewFlagSet("release", flag.ContinueOnError)
 	fs.StringVar(&r.version, "version", "", "Semantic version of the release, such as v0.1.0.")
 	fs.StringVar(&r.revision, "revision", "", "Commit that the release is built from.")
@@ -59,6 +81,10 @@ func parse(arguments []string) (release, error) {
 	fs.StringVar(&r.images, "image-platforms", "linux/amd64,linux/arm64", "Comma-separated platforms of the images.")
 	fs.StringVar(&r.source, "source", ".", "Folder of the module.")
 	fs.StringVar(&r.output, "output", "dist", "Folder of the release, which is replaced.")
+	fs.StringVar(&r.controlPlane, "controlplane", "", "Folder with the programs of control planes, as hack/controlplane prints it; empty publishes none.")
+	fs.StringVar(&r.builder, "builder", localBuilderID, "URI of who builds the release, for its provenance.")
+	fs.StringVar(&r.artifactHub, "artifact-hub", "", "ID that Artifact Hub has given to the chart's repository, for the mark of a verified publisher.")
+	fs.StringVar(&key, "key", "", "File with a private key that signs the checksums: ECDSA on curve P-256, in PEM without a password.")
 	if err := fs.Parse(arguments); err != nil {
 		return r, err
 	}
@@ -70,6 +96,8 @@ func parse(arguments []string) (release, error) {
 	}
 	r.created = time.Unix(created, 0).UTC()
 	var err error
-	r.platforms, err = platformsIn(platforms)
+	if r.platforms, err = platformsIn(platforms); err == nil && key != "" {
+		r.key, err = readPrivateKey(key)
+	}
 	return r, err
 }

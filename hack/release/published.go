@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/ecdsa"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ type published struct {
 	folder, version string
 	files           map[string][]byte
 	plugin          krewPlugin
+	key             *ecdsa.PublicKey // with which its signature is verified; nil if none is
 }
 
 // krewPlugin is what krew reads of the plugin's manifest.

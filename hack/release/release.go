@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"errors"
 	"fmt"
 	"os"
@@ -25,6 +26,11 @@ type release struct {
 	plugin         program
 	platforms      []platform // of the plugin
 	images         string     // platforms of the images, separated by commas
+	// controlPlane is a folder with the programs of control planes for this platform; empty if they are not published.
+	controlPlane string
+	artifactHub  string            // ID of the chart's repository; empty if there is none
+	builder      string            // the URI of who builds, for the provenance
+	key          *ecdsa.PrivateKey // signs the checksums; nil if nothing does
 }
 
 // step builds a part of a release: files by their names.
@@ -50,7 +56,15 @@ func (r release) build(ctx context.Context, steps []step) (err error) {
 			files[name] = content
 		}
 	}
+	if files[provenanceFile], err = r.provenance(files); err != nil {
+		return fmt.Errorf("describing the build: %w", err)
+	}
 	files[sumsFile] = sumsOf(files)
+	if r.key != nil {
+		if files[signatureFile], err = sign(r.key, files[sumsFile]); err != nil {
+			return err
+		}
+	}
 	return replaceFolder(r.output, files)
 }
 

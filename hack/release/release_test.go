@@ -70,9 +70,9 @@ func TestReleaseIsBuiltTwiceWithTheSameBytes(t *testing.T) {
 	}
 	base := "hello_v1.2.3_" + here.os + "_" + here.arch
 	if diff := cmp.Diff([]string{
-		base + bomExtension, base + ".tar.gz", "hello_v1.2.3_windows_amd64" + bomExtension, "hello_v1.2.3_windows_amd64.zip",
+		"artifacthub-repo.yml", base + bomExtension, base + ".tar.gz", "hello_v1.2.3_windows_amd64" + bomExtension, "hello_v1.2.3_windows_amd64.zip",
 		"install-agent.yaml", "install-hub-before-1.36.yaml", "install-hub-ocm-before-1.36.yaml", "install-hub-ocm.yaml", "install-hub.yaml", "install-ui.yaml",
-		"krew-addon.yaml", "tandem-1.2.3.tgz", "uninstall-hub.yaml",
+		"krew-addon.yaml", provenanceFile, "tandem-1.2.3.tgz", "uninstall-hub.yaml",
 	}, names); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
