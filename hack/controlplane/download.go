@@ -40,11 +40,19 @@ func (i *installer) download(ctx context.Context, programs []program, version, w
 
 // save downloads a program that has the checksum published beside it.
 func (i *installer) save(ctx context.Context, url, temporary, name string, received *atomic.Int64) error {
+	if err := i.fetchVerified(ctx, url, temporary, received); err != nil {
+		return err
+	}
+	return place(temporary, name)
+}
+
+// fetchVerified downloads a file that has the checksum published beside it.
+func (i *installer) fetchVerified(ctx context.Context, url, to string, received *atomic.Int64) error {
 	var published bytes.Buffer
 	if err := i.fetch(ctx, url+".sha256", &published, received); err != nil {
 		return err
 	}
-	file, err := os.Create(temporary)
+	file, err := os.Create(to)
 	if err != nil {
 		return err
 	}
@@ -55,7 +63,7 @@ func (i *installer) save(ctx context.Context, url, temporary, name string, recei
 	if got, want := fmt.Sprintf("%x", sum.Sum(nil)), strings.TrimSpace(published.String()); got != want {
 		return fmt.Errorf("its SHA-256 is %s, but the published one is %q", got, want)
 	}
-	return place(temporary, name)
+	return nil
 }
 
 // fetch writes the content of a URL. It fails when the server has sent nothing for a time, so that a run without a network continues soon.

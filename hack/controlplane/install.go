@@ -23,6 +23,7 @@ type installer struct {
 	cache    string
 	platform string
 	mirror   string        // URL of the released programs, or "off"
+	bundle   string        // URL of a folder with the archives of all programs; empty for none
 	stall    time.Duration // after which a server that sends nothing is not waited for
 	interval time.Duration // between reports of progress
 	log      func(format string, arguments ...any)
@@ -68,7 +69,13 @@ func (i *installer) add(ctx context.Context, missing []program, folder string, v
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 
 	started := time.Now()
-	if i.mirror != "off" {
+	if i.bundle != "" {
+		if err := i.addBundle(ctx, missing, work, folder); err != nil && ctx.Err() == nil {
+			i.log("the archive is not used: %v", err)
+		}
+		missing = missingOf(missing, folder)
+	}
+	if i.mirror != "off" && ctx.Err() == nil {
 		i.download(ctx, missing, versions[kubernetes], work, folder)
 		missing = missingOf(missing, folder)
 	}

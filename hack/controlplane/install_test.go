@@ -1,8 +1,12 @@
 package main
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -202,6 +206,72 @@ func TestAProgramThatCannotBeDownloadedIsBuilt(t *testing.T) {
 			}
 			mustPrint(t, install(t, i, "kubectl"), map[string]string{"kubectl": "v1.99.1 1 99"})
 			shown.mustHave(t, "kubectl is not downloaded: ", test.says)
+		})
+	}
+}
+
+// bundleOf returns an archive with files of this content.
+func bundleOf(t *testing.T, content string, names ...string) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	compressed := gzip.NewWriter(&packed)
+	files := tar.NewWriter(compressed)
+	for _, name := range names {
+		if err := files.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(content))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(files, content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(files.Close(), compressed.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}
+
+func TestProgramsComeFromTheArchiveOfARelease(t *testing.T) {
+	whole := bundleOf(t, released, append(namesOf(controlPlane()), "../outside", "other")...)
+	for what, test := range map[string]struct {
+		archive []byte
+		sum     string
+		says    string
+		builds  bool
+	}{
+		"all of them":              {whole, fmt.Sprintf("%x", sha256.Sum256(whole)), "complete after", false},
+		"with another checksum":    {whole, "0", "the archive is not used: its SHA-256 is ", true},
+		"not from a broken one":    {whole[:len(whole)/2], fmt.Sprintf("%x", sha256.Sum256(whole[:len(whole)/2])), "the archive is not used: unpacking it: ", true},
+		"not from a text":          {[]byte("text"), fmt.Sprintf("%x", sha256.Sum256([]byte("text"))), "the archive is not used: unpacking it: ", true},
+		"not if there is none":     {nil, "", "the archive is not used: 404 Not Found", true},
+		"and the others are built": {bundleOf(t, released, "kubectl"), fmt.Sprintf("%x", sha256.Sum256(bundleOf(t, released, "kubectl"))), "complete after", true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			i, shown := newInstaller(t)
+			server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
+				name := strings.TrimSuffix(request.URL.Path, ".sha256")
+				switch {
+				case test.archive == nil || !strings.HasPrefix(name, "/v0.1.0/controlplane-v1.99.1-") || !strings.HasSuffix(name, "_linux_amd64.tar.gz"):
+					http.NotFound(answer, request)
+				case name != request.URL.Path:
+					fmt.Fprintln(answer, test.sum)
+				default:
+					answer.Write(test.archive)
+				}
+			}))
+			t.Cleanup(server.Close)
+			i.bundle = server.URL + "/v0.1.0"
+			folder, err := i.install(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown.mustHave(t, test.says)
+			if built := strings.Contains(shown.text.String(), "building"); built != test.builds {
+				t.Errorf("builds: %v, want %v:\n%s", built, test.builds, &shown.text)
+			}
+			files, err := os.ReadDir(folder)
+			if err != nil || len(files) != len(controlPlane())+1 { // and the lock
+				t.Errorf("the folder has %v, %v", files, err)
+			}
 		})
 	}
 }
