@@ -162,6 +162,25 @@ ui: {enabled: true, extraArgs: ["--bind-address=:8443"], priorityClassName: high
 	}
 }
 
+func TestPullSecretsReachTheDeliveredAgent(t *testing.T) {
+	for values, want := range map[string][]any{
+		"{ocm: {enabled: true}}": {map[string]any{"name": "Image", "value": "localhost/tandem-addons/addon-agent:v0.0.0"}},
+		"{ocm: {enabled: true}, image: {pullSecrets: [{name: registry}, {name: mirror}]}}": {
+			map[string]any{"name": "Image", "value": "localhost/tandem-addons/addon-agent:v0.0.0"},
+			map[string]any{"name": "ImagePullSecrets", "value": "registry,mirror"},
+		},
+	} {
+		for _, object := range objectsIn(mustRender(t, "tandem-system", values)) {
+			if object.GetKind() != "AddOnDeploymentConfig" {
+				continue
+			}
+			if diff := cmp.Diff(want, object.Object["spec"].(map[string]any)["customizedVariables"]); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", values, diff)
+			}
+		}
+	}
+}
+
 func TestMistakesInValuesAreErrors(t *testing.T) {
 	for sentence, test := range map[string]struct{ values, want string }{
 		"an agent beside OCM":    {"{ocm: {enabled: true}, agent: {enabled: true}}", "addon-manager delivers the agent"},

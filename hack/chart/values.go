@@ -120,7 +120,7 @@ func annotate(content *unstructured.Unstructured, key, value string) {
 	content.SetAnnotations(annotations)
 }
 
-// deliveredImage marks the image of the agent that addon-manager delivers.
+// deliveredImage marks the image of the agent that addon-manager delivers, and the Secrets with which it is pulled.
 func (s *slots) deliveredImage(content *unstructured.Unstructured) error {
 	variables, _, err := unstructured.NestedSlice(content.Object, "spec", "customizedVariables")
 	if err != nil {
@@ -132,6 +132,7 @@ func (s *slots) deliveredImage(content *unstructured.Unstructured) error {
 		return fmt.Errorf("it has no variable Image")
 	}
 	variables[i].(map[string]any)["value"] = s.mark(inline(image("addon-agent", "agent")))
+	variables = append(variables, s.mark(optional(`include "tandem.deliveredPullSecrets" .`)))
 	return unstructured.SetNestedSlice(content.Object, variables, "spec", "customizedVariables")
 }
 

@@ -25,3 +25,13 @@
 {{- end -}}
 {{- with $pod }}{{ toYaml . }}{{ end -}}
 {{- end -}}
+
+{{- /* The variable of the delivered agent with the Secrets that pull its image. */ -}}
+{{- define "tandem.deliveredPullSecrets" -}}
+{{- with .Values.image.pullSecrets -}}
+{{- $names := list -}}
+{{- range . }}{{ $names = append $names .name }}{{ end -}}
+- name: ImagePullSecrets
+  value: {{ join "," $names | quote }}
+{{- end -}}
+{{- end -}}

@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	upstreamv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/tandem-addons/tandem/manifests"
@@ -19,13 +21,14 @@ import (
 
 // The variables of an AddOnDeploymentConfig that configure addon-agent.
 const (
-	variableImage     = "Image"
-	variablePipeImage = "PipeImage"
+	variableImage       = "Image"
+	variablePipeImage   = "PipeImage"
+	variablePullSecrets = "ImagePullSecrets"
 )
 
 // agentVariables returns the variables of a config. All of them must be variables of addon-agent.
 func agentVariables(config upstreamv1beta1.AddOnDeploymentConfigSpec) (map[string]string, error) {
-	known := []string{variableImage, variablePipeImage, variableRights, variableServiceAccount}
+	known := []string{variableImage, variablePipeImage, variablePullSecrets, variableRights, variableServiceAccount}
 	variables := map[string]string{}
 	var unknown []error
 	for _, v := range config.CustomizedVariables {
@@ -133,12 +136,16 @@ func configureAgent(
 	object *unstructured.Unstructured, image string, arguments []string, config upstreamv1beta1.AddOnDeploymentConfigSpec,
 ) (*unstructured.Unstructured, error) {
 	deployment := &appsv1.Deployment{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment)
+	if err != nil {
 		return nil, fmt.Errorf("decoding Deployment %q: %w", object.GetName(), err)
 	}
 	pod := &deployment.Spec.Template.Spec
 	if placement := config.NodePlacement; placement != nil {
 		pod.NodeSelector, pod.Tolerations = placement.NodeSelector, placement.Tolerations
+	}
+	if pod.ImagePullSecrets, err = pullSecretsIn(config); err != nil {
+		return nil, err
 	}
 	container := &pod.Containers[0]
 	container.Image = image
@@ -154,6 +161,21 @@ func configureAgent(
 		return nil, fmt.Errorf("encoding Deployment %q: %w", object.GetName(), err)
 	}
 	return &unstructured.Unstructured{Object: configured}, nil
+}
+
+// pullSecretsIn returns the Secrets with which the agent's image is pulled. They are in the agent's namespace on the managed cluster.
+func pullSecretsIn(config upstreamv1beta1.AddOnDeploymentConfigSpec) (secrets []corev1.LocalObjectReference, err error) {
+	variables, err := agentVariables(config)
+	if err != nil || variables[variablePullSecrets] == "" {
+		return nil, err
+	}
+	for name := range strings.SplitSeq(variables[variablePullSecrets], ",") {
+		if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+			return nil, fmt.Errorf("variable %s: %q is not the name of a Secret: %s", variablePullSecrets, name, strings.Join(wrong, ", "))
+		}
+		secrets = append(secrets, corev1.LocalObjectReference{Name: name})
+	}
+	return secrets, nil
 }
 
 // matchesContainer reports whether an id, TYPE:NAME:CONTAINER with * as a wildcard in each part, matches the container.

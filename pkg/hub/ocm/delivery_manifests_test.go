@@ -117,7 +117,7 @@ func TestAgentManifestsFollowTheConfig(t *testing.T) {
 	large := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}}
 	tolerations := []corev1.Toleration{{Key: "infra", Operator: corev1.TolerationOpExists}}
 	pod := deploymentOf(t, renderManifests(t, upstreamv1beta1.AddOnDeploymentConfigSpec{
-		CustomizedVariables: []upstreamv1beta1.CustomizedVariable{{Name: "PipeImage", Value: "registry.example/pipe"}},
+		CustomizedVariables: []upstreamv1beta1.CustomizedVariable{{Name: "PipeImage", Value: "registry.example/pipe"}, {Name: "ImagePullSecrets", Value: "registry,mirror"}},
 		NodePlacement:       &upstreamv1beta1.NodePlacement{NodeSelector: map[string]string{"disk": "ssd"}, Tolerations: tolerations},
 		ProxyConfig:         upstreamv1beta1.ProxyConfig{HTTPSProxy: "https://proxy", NoProxy: "10.0.0.0/8"},
 		ResourceRequirements: []upstreamv1beta1.ContainerResourceRequirements{
@@ -127,6 +127,9 @@ func TestAgentManifestsFollowTheConfig(t *testing.T) {
 		},
 	}), agentNamespace).Spec.Template.Spec
 	container := pod.Containers[0]
+	if diff := cmp.Diff([]corev1.LocalObjectReference{{Name: "registry"}, {Name: "mirror"}}, pod.ImagePullSecrets); diff != "" {
+		t.Errorf("pull secrets (-want +got):\n%s", diff)
+	}
 	if diff := cmp.Diff(map[string]string{"disk": "ssd"}, pod.NodeSelector); diff != "" {
 		t.Errorf("node selector (-want +got):\n%s", diff)
 	}
@@ -223,10 +226,21 @@ func TestAgentManifestsRefuseWhatTheyDoNotKnow(t *testing.T) {
 	_, err := agentManifests("image", nil, upstreamv1beta1.AddOnDeploymentConfigSpec{
 		CustomizedVariables: []upstreamv1beta1.CustomizedVariable{{Name: "image", Value: "x"}, {Name: "Colour", Value: "red"}},
 	})
-	want := "unknown variable image of addon-agent (did you mean Image?): available variables are Image, PipeImage, Rights, DefaultServiceAccount\n" +
-		"unknown variable Colour of addon-agent: available variables are Image, PipeImage, Rights, DefaultServiceAccount"
+	want := "unknown variable image of addon-agent (did you mean Image?): available variables are Image, PipeImage, ImagePullSecrets, Rights, DefaultServiceAccount\n" +
+		"unknown variable Colour of addon-agent: available variables are Image, PipeImage, ImagePullSecrets, Rights, DefaultServiceAccount"
 	if err == nil || err.Error() != want {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestAgentManifestsRefuseASecretWithoutAName(t *testing.T) {
+	for _, names := range []string{"registry,", "registry, mirror", "a/b"} {
+		_, err := agentManifests("image", nil, upstreamv1beta1.AddOnDeploymentConfigSpec{
+			CustomizedVariables: []upstreamv1beta1.CustomizedVariable{{Name: "ImagePullSecrets", Value: names}},
+		})
+		if err == nil || !strings.Contains(err.Error(), "is not the name of a Secret") {
+			t.Errorf("%q: the error is %v", names, err)
+		}
 	}
 }
 
