@@ -322,6 +322,10 @@ lint: ## Check format, correctness, imports, complexity, structure and style.
 tutorial: demo-down ## Run the commands of the tutorials (PAGES) and update their output there (CHECK=1 compares only).
 	@trap '$(MAKE) -s demo-down' EXIT; unset MAKEFLAGS MAKELEVEL; go run ./hack/tutorial $(if $(CHECK),-check) $(PAGES)
 
+.PHONY: tutorial-kind
+tutorial-kind: ## Run the commands of docs/kind.md on kind clusters and update their output there (CHECK=1 compares only).
+	@hack/kind.sh page $(if $(CHECK),--check)
+
 .PHONY: verify
 verify: generate tidy lint ## Generate, tidy and lint; fail if the working tree is dirty afterwards.
 	@changes=$$(git status --porcelain); [ -z "$$changes" ] || { \

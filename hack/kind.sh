@@ -5,6 +5,7 @@
 #   hack/kind.sh up [--ocm] [--dry-run]     create the clusters and install Tandem, optionally with OCM
 #   hack/kind.sh down [--dry-run]           delete them
 #   hack/kind.sh test                       create them, run the end-to-end tests on them, and delete them (KEEP=1 keeps them)
+#   hack/kind.sh page [--check]             run the commands of docs/kind.md, which create other clusters, and record or check their output
 #
 # --dry-run prints the commands without running them. The clusters' kubeconfigs are bin/kind/*.kubeconfig. KIND_EXPERIMENTAL_PROVIDER is
 # docker or podman, and KIND_IMAGE a node image: by default kind's own, or if it cannot be pulled, one that hack/kind/build.sh builds.
@@ -12,18 +13,21 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . hack/kind/limits.sh
 
-usage() { sed -n '5,7s/^# *//p' "$0" >&2; exit 2; }
+usage() { sed -n '5,8s/^# *//p' "$0" >&2; exit 2; }
 
-action='' ocm='' dry_run=''
+action='' ocm='' dry_run='' check=''
 for argument in "$@"; do
   case $argument in
-    up | down | test) [ -z "$action" ] || usage; action=$argument ;;
+    up | down | test | page) [ -z "$action" ] || usage; action=$argument ;;
     --ocm) ocm=yes ;;
     --dry-run) dry_run=yes ;;
+    --check) check=yes ;;
     *) usage ;;
   esac
 done
 [ -n "$action" ] || usage
+[ -z "$check" ] || [ "$action" = page ] || usage
+[ -z "$ocm$dry_run" ] || [ "$action" != page ] || usage
 
 folder=bin/kind
 managed=(cluster1 cluster2)
@@ -102,9 +106,8 @@ configuration() {
 }
 
 # Sets the variable image to the node image: the given one, kind's own if it can be pulled, else one that is built, from the variable archive.
-# With a built node image, images of the software in the example packages are built, too.
 find_image() {
-  image=${KIND_IMAGE:-} archive='' software=''
+  image=${KIND_IMAGE:-} archive=''
   [ -z "$image" ] && [ -z "$dry_run" ] || return 0
   local own
   go -C hack/kind mod download sigs.k8s.io/kind
@@ -117,7 +120,12 @@ find_image() {
   echo "kind: ${own%@*} cannot be pulled here"
   archive=$(hack/kind/build.sh node)
   image=$built:$(basename "$(dirname "$archive")")
-  software=$(hack/kind/software.sh)
+}
+
+# With a built node image, images of the software in the example packages are built, too: the archive in the variable software.
+find_software() {
+  software=''
+  [ -z "$archive" ] || software=$(hack/kind/software.sh)
 }
 
 # Sets the variables ocm_version and ocm_module to the version and the folder of OCM's module, and ocm_images to a folder of its images,
@@ -201,15 +209,21 @@ prepare() {
   find_engine
   find_programs
   find_image
+  find_software
   find_ocm
   run make images build REPOSITORY="$repository" VERSION="$version" PLATFORMS="linux/$(go env GOARCH)"
   run mkdir -p "$folder"
 }
 
-create() {
+# Prepares this machine for nodes.
+prepare_nodes() {
   [ -z "$archive" ] || import_image
   # Nodes mount this folder, which podman does not create.
   if [ "$engine" = podman ] && [ ! -d /lib/modules ]; then run mkdir /lib/modules; run touch "$folder/modules"; fi
+}
+
+create() {
+  prepare_nodes
   local images=(bin/images/addon-agent.tar ${software:+"$software"})
   [ -z "$ocm_images" ] || images+=("$ocm_images"/{registration,registration-operator,work}.tar)
   cluster hub 2 bin/images/addon-manager.tar ${ocm_images:+"$ocm_images"/*.tar}
@@ -347,6 +361,50 @@ run_tests() {
   trap finish EXIT
   create
   TANDEM_NEXT_AGENT=$next make test-e2e HUB="$(file hub)" CLUSTERS="$(file cluster1),$(file cluster2)"
+}
+
+# The clusters of docs/kind.md, which are those of its reader: their names have no prefix.
+page_clusters=(hub cluster1)
+
+# page_programs FOLDER: writes the programs kind and kubectl that the page runs. Its `kind create cluster` has the node image and the settings that
+# this machine needs.
+page_programs() {
+  mkdir -p "$1"
+  configuration control-plane >"$folder/page.yaml"
+  {
+    echo '#!/bin/sh'
+    printf 'if [ "$1 $2" = "create cluster" ]; then set -- "$@" --config %q%s; fi\n' "$PWD/$folder/page.yaml" "${image:+ --image $image}"
+    printf 'exec %q "$@"\n' "$kind"
+  } >"$1/kind"
+  chmod 755 "$1/kind"
+  ln -sf "$(command -v kubectl)" "$1/kubectl"
+}
+
+finish_page() {
+  local code=$? name
+  trap - EXIT
+  for name in "${page_clusters[@]}"; do
+    "$kind" delete cluster --name "$name" --quiet || "$kind" delete cluster --name "$name"
+  done
+  down
+  exit "$code"
+}
+
+page() {
+  need go make
+  check_limits
+  find_engine
+  find_programs
+  find_image
+  mkdir -p "$folder"
+  prepare_nodes
+  local name
+  for name in $("$kind" get clusters 2>/dev/null); do
+    [[ " ${page_clusters[*]} " != *" $name "* ]] || fail "the cluster $name exists; the page creates it: kind delete cluster --name $name"
+  done
+  page_programs "$folder/programs"
+  trap finish_page EXIT
+  KUBECONFIG=$PWD/$folder/page.kubeconfig PATH=$PWD/$folder/programs:$PATH go run ./hack/tutorial ${check:+-check} docs/kind.md
 }
 
 if [ "$action" = test ]; then run_tests; else "$action"; fi

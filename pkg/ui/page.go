@@ -130,16 +130,16 @@ func (s *Server) gather(r *http.Request, visitor *Visitor, p page) frame {
 }
 
 // errAbsent is the error of a page about something that does not exist, or that the user may not read.
-var errAbsent = errors.New("there is no such page, or you may not see it")
+var errAbsent = errors.New("there is no such page, or you have no permission to read it")
 
 func absent(context.Context, visit) (frame, error) { return frame{}, errAbsent }
 
 // hiddenText returns the text about something that does not exist or is forbidden. A refusal names only what the user asked for.
 func hiddenText(err error) string {
 	if apierrors.IsForbidden(err) {
-		return "This page does not exist, or you may not see it: " + err.Error()
+		return "This page does not exist, or you have no permission to read it: " + err.Error()
 	}
-	return "This page does not exist, or you may not see it."
+	return "This page does not exist, or you have no permission to read it."
 }
 
 // write renders a template. Texts of users have no control characters in pages, as on a terminal.

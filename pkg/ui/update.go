@@ -8,10 +8,14 @@ import (
 	"net/http"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -46,11 +50,7 @@ func updateParameters(ctx context.Context, c client.Client, r *http.Request) (pr
 	if err != nil {
 		return proposal{}, err
 	}
-	instance := state.FindInstance(key)
-	if instance == nil {
-		return proposal{}, state.NotFoundError(key)
-	}
-	version, err := state.Version(ctx, install.VersionOf(instance))
+	instance, version, err := parametersToChange(ctx, c, state, key)
 	if err != nil {
 		return proposal{}, err
 	}
@@ -62,6 +62,9 @@ func updateParameters(ctx context.Context, c client.Client, r *http.Request) (pr
 		return proposal{}, err
 	}
 	p := updateProposal(instance, version, g)
+	if instance.UID == "" {
+		p.Back = whyPath(key.Namespace, key.Name)
+	}
 	edited, err := state.Edit(ctx, change.Edit{ObjectKey: key, Parameters: g.set, Unset: g.unset})
 	if err != nil {
 		return p.withRefusal(err)
@@ -72,6 +75,52 @@ func updateParameters(ctx context.Context, c client.Client, r *http.Request) (pr
 		return incomplete(written, err)
 	}
 	return p, nil
+}
+
+// futureInstance returns the Instance that the hub will create for an add-on that has none yet, without its parameters; nil if the cluster has no such
+// add-on, or if its version is unknown.
+func futureInstance(ctx context.Context, c client.Reader, view fleet.Cluster, name string) (*kudo.Instance, *kudo.OperatorVersion, error) {
+	addOn := view.AddOns[name]
+	if _, defined := view.Definitions[name]; !defined || addOn == nil || !addOn.DeletionTimestamp.IsZero() {
+		return nil, nil, nil
+	}
+	version, err := change.EnableRequest{View: view, AddOn: name}.Version(ctx, c)
+	if err != nil || version == nil {
+		return nil, nil, err
+	}
+	instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: view.Name}}
+	instance.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(addOn, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"))}
+	instance.Spec.OperatorVersion = corev1.ObjectReference{Name: version.Name, Namespace: version.Namespace}
+	return instance, version, nil
+}
+
+// addConfig adds the parameters of the add-on's own config to its future Instance. Those that no Instance accepts are omitted.
+func addConfig(ctx context.Context, c client.Reader, instance *kudo.Instance, version *kudo.OperatorVersion) error {
+	config := &addonv1alpha1.AddOnDeploymentConfig{}
+	if err := c.Get(ctx, install.OwnConfig(instance.Namespace, instance.Name), config); err != nil && !isHidden(err) {
+		return err
+	}
+	for _, variable := range config.Spec.CustomizedVariables {
+		values := change.WithChanges(change.TextsOf(instance.Spec), map[string]string{variable.Name: variable.Value}, nil)
+		_ = change.SetParameters(&instance.Spec, values, version) // it changes nothing if it fails
+	}
+	return nil
+}
+
+// parametersToChange returns the Instance whose parameters change, with its version; of an add-on that has no Instance yet, the future one.
+func parametersToChange(ctx context.Context, c client.Client, state *change.State, key client.ObjectKey) (*kudo.Instance, *kudo.OperatorVersion, error) {
+	if instance := state.FindInstance(key); instance != nil {
+		version, err := state.Version(ctx, install.VersionOf(instance))
+		return instance, version, err
+	}
+	instance, version, err := futureInstance(ctx, c, state.View(key.Namespace), key.Name)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case instance == nil:
+		return nil, nil, state.NotFoundError(key)
+	}
+	return instance, version, addConfig(ctx, c, instance, version)
 }
 
 // updateProposal returns the proposal without the effects beside the values.

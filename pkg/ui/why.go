@@ -111,9 +111,23 @@ func (v visit) fixRows(ctx context.Context, cluster fleet.Cluster, addOn string,
 			rows[i].Form = v.enableFix(ctx, cluster, f)
 		} else if instance := cluster.Instances[f.name]; instance != nil {
 			rows[i].Form, rows[i].Change = v.instanceFix(ctx, read.View(ctx, v.reader, instance), f)
+		} else if future, version, err := futureInstance(ctx, v.reader, cluster, f.name); future != nil && err == nil && f.verb == "update" {
+			rows[i].Change = v.withoutValues(ctx, progress.View{Instance: future, Version: version}, f)
 		}
 	}
 	return rows
+}
+
+// withoutValues returns the form for the parameters of an add-on that has no Instance yet. Its current values are in a config, which pages do not read.
+func (v visit) withoutValues(ctx context.Context, p progress.View, f fix) parameterForm {
+	_, form := v.instanceFix(ctx, p, f)
+	for i := range form.Plain {
+		form.Plain[i].Value = ""
+	}
+	for i := range form.Sensitive {
+		form.Sensitive[i].Value = ""
+	}
+	return form
 }
 
 // enableFix returns the form that enables an add-on; nil if the user may not, or if it is enabled.

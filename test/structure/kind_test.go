@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -46,5 +47,29 @@ func TestKindChecksInotifyInstances(t *testing.T) {
 				t.Errorf("%v, got %q, want %q", err, got, tc.want)
 			}
 		})
+	}
+}
+
+// The README's commands for kind are those of docs/kind.md, whose output is recorded.
+func TestReadmeInstallsOnKindAsThePageDoes(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "kind.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(readme), "\nOn [kind](")
+	_, commands, _ := strings.Cut(after, "```sh\n")
+	commands, _, found := strings.Cut(commands, "\n```")
+	if !found {
+		t.Fatal("README.md has no commands for kind")
+	}
+	for _, command := range strings.Split(commands, "\n") {
+		command = strings.ReplaceAll(command, "addon check --context kind-hub", "addon check") // the page has switched to that context
+		if !strings.Contains(string(page), "\n"+command+"\n") {
+			t.Errorf("docs/kind.md does not run %s", command)
+		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/url"
 	"strings"
 	"time"
 
@@ -26,6 +28,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 	"github.com/tandem-addons/tandem/pkg/kube/identity"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 const (
@@ -82,7 +85,7 @@ func NewCmdJoin(f *hubclient.Factory, runF func(context.Context, *JoinOptions) e
 	}
 	o.cluster.AddFlags(cmd)
 	cmd.Flags().StringVar(&o.server, "hub-server", "",
-		"URL of the hub for pods on the managed cluster. Defaults to the server of the hub's context.")
+		"URL of the hub for pods on the managed cluster. Defaults to the server of the hub's context. For a hub on kind: https://HUB-control-plane:6443.")
 	cmd.Flags().DurationVar(&o.valid, "valid", 365*24*time.Hour, "Requested lifetime of the agent's own certificate. The hub may issue a shorter one.")
 	cmd.Flags().BoolVar(&o.insecure, "agent-insecure-skip-tls-verify", false,
 		"If true, the agent does not verify the hub's certificate. Required if the kubeconfig of the hub skips the verification.")
@@ -94,7 +97,22 @@ func runJoin(ctx context.Context, o *JoinOptions) error {
 	if err != nil {
 		return err
 	}
+	if warning := serverWarning(j.server.Host); warning != "" && o.server == "" {
+		if err := terminal.Warn(o.ErrOut, warning); err != nil {
+			return err
+		}
+	}
 	return hubclient.Advise(j.run(ctx, o.Out), j.name)
+}
+
+// serverWarning returns a warning for the URL of a hub that other machines do not reach; empty if they may.
+func serverWarning(server string) string {
+	u, err := url.Parse(server)
+	if err != nil || u.Hostname() != "localhost" && !net.ParseIP(u.Hostname()).IsLoopback() {
+		return ""
+	}
+	return "the kubeconfig of the hub contains the address " + text.Quote(server) + " of this machine, which a pod on the managed cluster cannot reach; " +
+		"name another with --hub-server (for a hub on kind: https://HUB-control-plane:6443)"
 }
 
 func (o *JoinOptions) check(cmd *cobra.Command, name string) error {

@@ -43,3 +43,15 @@ func TestAgentReachesTheHubByFilesThatMayChange(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// A kubeconfig of kind, minikube or k3d contains an address of the user's machine, where no pod reaches the hub.
+func TestJoinWarnsOfAnAddressOfThisMachine(t *testing.T) {
+	for server, warns := range map[string]bool{
+		"https://127.0.0.1:34567": true, "https://localhost:6443": true, "https://[::1]:6443": true,
+		"https://10.0.0.1:6443": false, "https://hub.example.com": false, "%": false,
+	} {
+		if warning := serverWarning(server); (warning != "") != warns {
+			t.Errorf("%s: got %q", server, warning)
+		}
+	}
+}

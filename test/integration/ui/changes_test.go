@@ -240,6 +240,35 @@ var _ = Describe("changes on the dashboard", func() {
 		Expect(variables(ctx, "cluster-08")).To(BeNil())
 	})
 
+	It("updates a parameter of an add-on that has no Instance yet because of its value", func(ctx context.Context) {
+		const cluster, page = "cluster-09", "/clusters/cluster-09/addons/store"
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "store"}}
+		config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "store-parameters"}}
+		config.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "SIZE", Value: "many"}}
+		addOn.Spec.Configs = []upstream.AddOnConfig{{
+			ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupVersion.Group, Resource: "addondeploymentconfigs"},
+			ConfigReferent:      upstream.ConfigReferent{Namespace: cluster, Name: config.Name},
+		}}
+		create(ctx, config, addOn)
+		Expect(environment.EditStatus(ctx, hub, addOn, func(a *addonv1alpha1.ManagedClusterAddOn) {
+			meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
+				Type: kudo.ConditionResolved, Status: metav1.ConditionFalse, Reason: kudo.ReasonParametersInvalid,
+				Message: `parameter "SIZE": value "many": must be an integer, such as 3`,
+			})
+		})).To(Succeed())
+		s := serveForActions(ctx).as(token(ctx, "fixes", "", fleet.Operating))
+		Eventually(func() string { return s.get(page).body }).Should(And(ContainSubstring("-p SIZE=3"),
+			ContainSubstring(`action="/clusters/cluster-09/instances/store/parameters/preview"`), ContainSubstring(`<option value="SIZE">SIZE</option>`)))
+		form := url.Values{"token": {s.session()}, "parameter": {"SIZE"}, "value": {"3"}}
+		shown := s.post("/clusters/cluster-09/instances/store/parameters/preview", form)
+		Expect(shown.status).To(Equal(http.StatusOK), shown.body)
+		Expect(shown.body).To(And(ContainSubstring("Parameter SIZE: &#34;many&#34; → &#34;3&#34;"),
+			ContainSubstring("kubectl addon update store --cluster "+cluster+" -p SIZE=3"), ContainSubstring(`href="`+page+`"`)))
+		done := s.post("/clusters/cluster-09/instances/store/parameters", fill(shown.body, form))
+		Expect(done.status).To(Equal(http.StatusSeeOther), done.body)
+		Expect(variables(ctx, cluster)).To(Equal(map[string]string{"SIZE": "3"}))
+	})
+
 	for _, byAddOn := range []bool{true, false} {
 		It("updates parameters of an "+map[bool]string{true: "add-on", false: "Instance"}[byAddOn]+", as it was shown", func(ctx context.Context) {
 			const cluster, page = "cluster-09", "/clusters/cluster-09/instances/store"

@@ -41,7 +41,7 @@ var _ = Describe("the clusters on the dashboard", func() {
 		s := serveShared(ctx)
 		one := s.as(token(ctx, "lists-one", "cluster-01", fleet.Reading))
 		Expect(one.get("/clusters").body).To(And(ContainSubstring("1 cluster."), ContainSubstring("cluster-01</a>"), Not(ContainSubstring("cluster-02")),
-			Not(ContainSubstring("v1.31.4")), ContainSubstring("you may not list ManagedClusters")))
+			Not(ContainSubstring("v1.31.4")), ContainSubstring("you have no permission to list ManagedClusters")))
 		Expect(one.get("/clusters?group=region").body).To(And(ContainSubstring("The labels are unknown"), Not(ContainSubstring(">eu<"))))
 		Expect(s.as(token(ctx, "lists-none", "", nil)).get("/clusters").body).To(And(ContainSubstring("0 clusters."), Not(ContainSubstring("cluster-0"))))
 	})
