@@ -96,7 +96,7 @@ func (v visit) whatIf(ctx context.Context, view whatIfView, clusters []string) (
 	decides := false // a Placement, so that the command that makes the change refuses it
 	for _, cluster := range clusters {
 		key := client.ObjectKey{Namespace: cluster, Name: view.Name}
-		decides = decides || view.Change == ifUpgraded && state.IsRolledOut(key) || view.Change == ifDisabled && state.IsPlaced(key)
+		decides = decides || view.isPlaced(state, key)
 		edited, err := view.on(ctx, state, key)
 		switch {
 		case errors.Is(err, change.ErrAbsent):
@@ -112,6 +112,14 @@ func (v visit) whatIf(ctx context.Context, view whatIfView, clusters []string) (
 	view.DryRun = change.DryRunOf(changes, refused)
 	view.Commands = []string{view.command(decides)}
 	return frame{Title: "What if: " + view.Name, Template: "whatif", View: view}, nil
+}
+
+// isPlaced reports whether a Placement decides on what the change is about: whether the add-on is enabled, or its version.
+func (w whatIfView) isPlaced(state *change.State, key client.ObjectKey) bool {
+	if w.Change == ifUpgraded {
+		return state.IsRolledOut(key)
+	}
+	return state.IsPlaced(key)
 }
 
 // on returns the change on a cluster.

@@ -33,16 +33,15 @@ type Rollouts struct {
 // UnfinishedOf returns the change of an add-on that is not rolled out completely to its cluster; false if there is none. The definition may be nil. A change that has ended
 // occupies its slot for the minimum success time of the rollout strategy. The stage depends on the add-on's other clusters, and is missing.
 func UnfinishedOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition *addonv1alpha1.ClusterManagementAddOn, now time.Time) (dependency.Unfinished, bool) {
-	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	unfinished := dependency.Unfinished{
-		AddOn: addOn.Name, Cluster: addOn.Namespace, Installed: available != nil && available.Reason != addonv1alpha1.ReasonNotInstalled,
+		AddOn: addOn.Name, Cluster: addOn.Namespace, Installed: isInstalled(addOn),
 	}
 	if !addOn.DeletionTimestamp.IsZero() {
 		return unfinished, false
 	}
 	state := install.RolloutStateOf(addOn, nil)
-	if AwaitsRollout(addOn) || state == install.RolloutWaiting && isPlaced(definition) {
-		unfinished.Queued = true
+	unfinished.Queued = AwaitsRollout(addOn) || state == install.RolloutWaiting && isPlaced(definition)
+	if unfinished.Queued {
 		return unfinished, true
 	}
 	switch state {
@@ -59,6 +58,12 @@ func UnfinishedOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition *addonv1a
 	default:
 		return unfinished, false
 	}
+}
+
+// isInstalled reports whether the add-on runs on its cluster, available or not.
+func isInstalled(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
+	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
+	return available != nil && available.Reason != addonv1alpha1.ReasonNotInstalled
 }
 
 // isPlaced reports whether OCM rolls the add-on out to clusters that Placements select.

@@ -34,9 +34,7 @@ func Rollouts(ctx context.Context, c client.Reader, now time.Time, clusters ...f
 	found, unfinished := fleet.Rollouts{Peers: map[string][]fleet.Peer{}}, []dependency.Unfinished(nil)
 	definitions, counts := clusters[0].Definitions, map[string]int{}
 	err := eachAddOn(ctx, c, func(addOn *addonv1alpha1.ManagedClusterAddOn) {
-		if addOn.DeletionTimestamp.IsZero() {
-			counts[addOn.Name]++
-		}
+		counts[addOn.Name]++
 		if awaiting[addOn.Name] && isRollingOut(addOn) {
 			found.Peers[addOn.Name] = append(found.Peers[addOn.Name], fleet.Peer{AddOn: addOn, Instance: instanceOf(ctx, c, views, addOn)})
 		}
@@ -50,11 +48,16 @@ func Rollouts(ctx context.Context, c client.Reader, now time.Time, clusters ...f
 	case err != nil:
 		return fleet.Rollouts{}, ListingProblem("add-ons", metav1.NamespaceAll, err)
 	}
+	found.Deadlocks = dependency.SlotDeadlocks(inStages(unfinished, definitions, counts))
+	return found, nil
+}
+
+// inStages adds the stages of their rollouts to changes; counts are the numbers of clusters that have each add-on.
+func inStages(unfinished []dependency.Unfinished, definitions map[string]fleet.Definition, counts map[string]int) []dependency.Unfinished {
 	for i, u := range unfinished {
 		unfinished[i].Stage = install.StageOf(definitions[u.AddOn].Object, counts[u.AddOn], u.Queued)
 	}
-	found.Deadlocks = dependency.SlotDeadlocks(unfinished)
-	return found, nil
+	return unfinished
 }
 
 // eachAddOn visits the add-ons of all clusters.
