@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// addBundle downloads the archive with all programs that a release publishes for these versions and this platform, and unpacks the missing ones. The name
-// of the archive is that of the folder, so it never has programs of another version.
+// addBundle downloads the archive with all programs that a release publishes for these versions and this platform, and unpacks the missing ones. It has the
+// name of the folder, so it never contains programs of another version.
 func (i *installer) addBundle(ctx context.Context, missing []program, work, folder string) error {
 	name := filepath.Base(folder) + "_" + strings.ReplaceAll(i.platform, "/", "_") + ".tar.gz"
 	i.log("downloading %s", name)
