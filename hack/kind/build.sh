@@ -34,7 +34,7 @@ fi
 work=$out/.work
 rm -rf --one-file-system "$work" # debootstrap, if it was killed, has left mounts
 mkdir "$work"
-trap 'rm -rf --one-file-system "$work"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf --one-file-system "$work"' EXIT
 
 # compile FLAGS PACKAGE...: builds static programs into the folder, unless they are there.
 compile() {
@@ -162,13 +162,15 @@ node() {
   command -v debootstrap >/dev/null || fail "building a node image requires debootstrap: apt-get install debootstrap"
   local started=$SECONDS
   say "building a node image of Kubernetes $version, once (from Debian packages and Go modules; about ten minutes on two cores)"
+  # Most of this time is spent on downloads: the programs are compiled meanwhile.
+  debootstrap --variant=minbase --include="$packages" "$suite" "$work/rootfs" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >"$out/debootstrap.log" 2>&1 &
+  local debootstrap=$!
   assets=$(cd ../.. && go run ./hack/controlplane)
   compile "$(printf -- '-X k8s.io/component-base/version.%s ' "gitVersion=$version" "gitTreeState=clean" \
     "gitMajor=1" "gitMinor=$(cut -d. -f2 <<<"$version")")" k8s.io/kubernetes/cmd/{kubelet,kubeadm,kube-proxy}
   compile "" ./coredns ./pause
   say "installing Debian packages"
-  debootstrap --variant=minbase --include="$packages" "$suite" "$work/rootfs" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >"$out/debootstrap.log" ||
-    fail "debootstrap failed: $(tail -1 "$out/debootstrap.log")"
+  wait "$debootstrap" || fail "debootstrap failed: $(tail -1 "$out/debootstrap.log")"
   rm -rf "$work"/rootfs/var/cache/apt/* "$work"/rootfs/var/lib/apt/lists/* "$work"/rootfs/etc/{hostname,resolv.conf} # of this machine
   configure
   images

@@ -21,7 +21,9 @@ func TestJoinRefusesWhatCannotBe(t *testing.T) {
 			"or use --agent-insecure-skip-tls-verify to accept that", ExitFailure},
 		"a hub whose certificate need not be verified": {
 			[]string{"cluster1", "--cluster-context", "c", "--kubeconfig", "testdata/insecure", "--agent-insecure-skip-tls-verify"},
-			`context "c" does not exist`, ExitFailure},
+			`context "c" does not exist; contexts of the kubeconfig: hub`, ExitFailure},
+		"a hub of another name": {[]string{"cluster1", "--cluster-context", "hub", "--kubeconfig", "testdata/insecure", "--context", "hbu"},
+			`reading the kubeconfig of the hub: context "hbu" does not exist (did you mean hub?); contexts of the kubeconfig: hub`, ExitFailure},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			output, code := run(append([]string{"join"}, test.args...)...)

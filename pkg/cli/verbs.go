@@ -47,10 +47,24 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		return terminal.Usagef(cmd, "unknown command %q: %s", name, instead)
 	}
 	meant := cmd.SuggestionsFor(name)
-	if len(meant) == 0 {
+	switch {
+	case len(meant) == 0 && cmd.HasParent():
+		return terminal.Usagef(cmd, "unknown command %q; commands of %s: %s", name, cmd.Name(), strings.Join(commandNames(cmd), ", "))
+	case len(meant) == 0:
 		return terminal.Usagef(cmd, "unknown command %q", name)
 	}
 	return terminal.Usagef(cmd, "unknown command %q: did you mean %s?", name, strings.Join(meant, " or "))
+}
+
+// commandNames returns the names of the commands of a group.
+func commandNames(group *cobra.Command) []string {
+	var names []string
+	for _, command := range group.Commands() {
+		if command.IsAvailableCommand() {
+			names = append(names, command.Name())
+		}
+	}
+	return names
 }
 
 // commandsBelow returns the commands of the name in the groups of commands below cmd, such as "plan run". Names that are verbs of their own

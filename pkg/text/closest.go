@@ -2,11 +2,12 @@ package text
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
 const (
-	// maxEdits is the maximum number of wrong, missing or additional letters.
+	// maxEdits is the maximum number of wrong, missing, additional or swapped letters.
 	maxEdits = 2
 	// maxLength limits the work: longer names are not corrected.
 	maxLength = 64
@@ -39,28 +40,30 @@ func fold(name string) string {
 	return separators.Replace(strings.ToLower(strings.TrimSuffix(name, path.Ext(name))))
 }
 
-// distance returns the number of bytes to insert, delete or replace to turn a into b (Levenshtein's); limit if it is not below that.
+// distance returns the number of bytes to insert, delete or replace, or of neighbours to swap, that turn a into b (the optimal string alignment
+// distance); limit if it is not below that.
 func distance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit
 	}
-	row := make([]int, len(b)+1)
+	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal, lowest := row[0], i+1
+		before, above, row = above, row, before
 		row[0] = i + 1
 		for j := range len(b) {
-			replaced := diagonal
+			replaced := above[j]
 			if a[i] != b[j] {
 				replaced++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, diagonal+1, row[j]+1)
-			lowest = min(lowest, row[j+1])
+			row[j+1] = min(replaced, above[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
-		if lowest >= limit {
+		if slices.Min(row) >= limit { // a later row is not lower: a swap adds one to the row before the last, which is at most one lower
 			return limit
 		}
 	}

@@ -131,9 +131,9 @@ func (o *JoinOptions) check(cmd *cobra.Command, name string) error {
 // connect connects to the hub and to the managed cluster.
 func (o *JoinOptions) connect() (joining, error) {
 	j := joining{name: o.name, valid: o.valid}
-	hub, err := o.Flags.ToRESTConfig()
+	hub, err := hubclient.HubConfig(o.Flags)
 	if err != nil {
-		return j, fmt.Errorf("reading the kubeconfig of the hub: %w", err)
+		return j, err
 	}
 	if j.hub, err = hubclient.AnyClient(hub); err != nil {
 		return j, fmt.Errorf("connecting to the hub: %w", err)

@@ -3,8 +3,6 @@ package details
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -158,12 +156,15 @@ func (o *LogsOptions) checkTimes(cmd *cobra.Command) error {
 
 // contextsText returns the contexts of the kubeconfig, for a message.
 func (o *LogsOptions) contextsText() string {
-	config, err := o.Flags.ToRawKubeConfigLoader().RawConfig()
-	if err != nil || len(config.Contexts) == 0 {
+	names := hubclient.Contexts(o.Flags.ToRawKubeConfigLoader())
+	if len(names) == 0 {
 		return ""
 	}
-	names := slices.Sorted(maps.Keys(config.Contexts))
-	return fmt.Sprintf("%s; contexts of the kubeconfig: %s", text.DidYouMean(o.cluster, names), text.ListOrNone(names))
+	listed := "; contexts of the kubeconfig: " + text.ListOrNone(names)
+	if meant := text.ClosestMatch(o.cluster, names); meant != "" {
+		return fmt.Sprintf(", such as --cluster-context %s%s", text.Word(meant), listed)
+	}
+	return listed
 }
 
 func runLogs(ctx context.Context, o *LogsOptions) error {

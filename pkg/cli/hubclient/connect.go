@@ -30,9 +30,9 @@ type Hub struct {
 
 // connect connects to the hub selected by the flags and the kubeconfig. Warnings of the hub are written to errOut.
 func connect(flags *genericclioptions.ConfigFlags, errOut io.Writer) (Hub, error) {
-	config, err := flags.ToRESTConfig()
+	config, err := HubConfig(flags)
 	if err != nil {
-		return Hub{}, fmt.Errorf("reading the kubeconfig of the hub: %w", err)
+		return Hub{}, err
 	}
 	config.QPS, config.Burst = 50, 300 // kubectl's limits; client-go's defaults would delay the pages of a long list
 	config.WarningHandler = rest.NewWarningWriter(errOut, rest.WarningWriterOptions{Deduplicate: true})
