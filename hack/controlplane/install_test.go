@@ -255,7 +255,9 @@ func TestProgramsComeFromTheArchiveOfARelease(t *testing.T) {
 				case name != request.URL.Path:
 					fmt.Fprintln(answer, test.sum)
 				default:
-					answer.Write(test.archive)
+					if _, err := answer.Write(test.archive); err != nil {
+						t.Error(err)
+					}
 				}
 			}))
 			t.Cleanup(server.Close)

@@ -54,12 +54,8 @@ func distance(a, b string, limit int) int {
 		before, above, row = above, row, before
 		row[0] = i + 1
 		for j := range len(b) {
-			replaced := above[j]
-			if a[i] != b[j] {
-				replaced++
-			}
-			row[j+1] = min(replaced, above[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+			row[j+1] = min(above[j]+cost(a[i] != b[j]), above[j+1]+1, row[j]+1)
+			if isSwapped(a, b, i, j) {
 				row[j+1] = min(row[j+1], before[j-1]+1)
 			}
 		}
@@ -68,4 +64,17 @@ func distance(a, b string, limit int) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// cost returns 1 for a replaced byte.
+func cost(replaced bool) int {
+	if replaced {
+		return 1
+	}
+	return 0
+}
+
+// isSwapped reports whether the bytes of a and b at these positions are those before them of the other one.
+func isSwapped(a, b string, i, j int) bool {
+	return i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j]
 }
