@@ -78,7 +78,7 @@ func SlotDeadlocks(unfinished []Unfinished) []SlotDeadlock {
 // place is an add-on on a cluster.
 type place struct{ addOn, cluster string }
 
-// rollout is that of an add-on to the clusters of a Placement.
+// rollout identifies the rollout of an add-on to the clusters of a Placement.
 type rollout struct{ addOn, placement string }
 
 func (u *Unfinished) place() place     { return place{u.AddOn, u.Cluster} }
