@@ -129,9 +129,10 @@ images: ## Pack addon-manager and addon-agent into container images, as archives
 .PHONY: release
 release: ## Build all files of release VERSION into dist: the plugin, images, manifests, the chart, SBOMs and checksums.
 	@[ -z "$$(git status --porcelain 2>&1)" ] || { echo "make release: commit or remove what git status shows: a release is built from a commit" >&2; exit 1; }
-	@go run ./hack/release -version=$(VERSION) -revision=$$(git rev-parse HEAD 2>/dev/null || echo unknown) -created=$(SOURCE_DATE_EPOCH) \
+	@folder=$(if $(BUNDLE),$$($(controlplane)) || exit 1); \
+	go run ./hack/release -version='$(VERSION)' -revision=$$(git rev-parse HEAD 2>/dev/null || echo unknown) -created=$(SOURCE_DATE_EPOCH) \
 	  -repository=$(REPOSITORY) -image-platforms=$(PLATFORMS) $(if $(PLUGIN_PLATFORMS),-platforms=$(PLUGIN_PLATFORMS)) \
-	  -controlplane="$(if $(BUNDLE),$$($(controlplane)))" $(if $(KEY),-key='$(KEY)') -output=dist
+	  -controlplane="$$folder" $(if $(KEY),-key='$(KEY)') -output=dist
 
 .PHONY: release-check
 release-check: ## Verify the files in dist as a user does: checksums, programs, SBOMs, images, the chart, and the manifests on an API server.

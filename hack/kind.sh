@@ -401,6 +401,7 @@ page() {
   local name
   for name in $("$kind" get clusters 2>/dev/null); do
     [[ " ${page_clusters[*]} " != *" $name "* ]] || fail "the cluster $name exists; the page creates it: kind delete cluster --name $name"
+    [[ $name != tandem-* ]] || fail "the cluster $name exists, and would be deleted with those of the page: hack/kind.sh down"
   done
   page_programs "$folder/programs"
   trap finish_page EXIT

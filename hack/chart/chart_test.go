@@ -170,13 +170,18 @@ func TestPullSecretsReachTheDeliveredAgent(t *testing.T) {
 			map[string]any{"name": "ImagePullSecrets", "value": "registry,mirror"},
 		},
 	} {
+		found := 0
 		for _, object := range objectsIn(mustRender(t, "tandem-system", values)) {
 			if object.GetKind() != "AddOnDeploymentConfig" {
 				continue
 			}
+			found++
 			if diff := cmp.Diff(want, object.Object["spec"].(map[string]any)["customizedVariables"]); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", values, diff)
 			}
+		}
+		if found != 1 {
+			t.Errorf("%s: %d AddOnDeploymentConfigs", values, found)
 		}
 	}
 }

@@ -31,7 +31,10 @@ func (i *installer) addBundle(ctx context.Context, missing []program, work, fold
 	return unpack(archive, missing, work, folder)
 }
 
-// unpack moves programs of an archive into the folder. Everything else in the archive is ignored.
+// maxProgram is the maximum size of an unpacked program in bytes.
+const maxProgram = 1 << 30
+
+// unpack moves programs of an archive into the folder, once the whole archive has been read. Everything else in the archive is ignored.
 func unpack(archive string, wanted []program, work, folder string) error {
 	file, err := os.Open(archive)
 	if err != nil {
@@ -42,21 +45,35 @@ func unpack(archive string, wanted []program, work, folder string) error {
 	if err != nil {
 		return fmt.Errorf("unpacking it: %w", err)
 	}
-	for files := tar.NewReader(compressed); ; {
+	unpacked, err := extract(tar.NewReader(compressed), namesOf(wanted), work)
+	if err != nil {
+		return fmt.Errorf("unpacking it: %w", err)
+	}
+	for _, name := range unpacked {
+		err = errors.Join(err, place(filepath.Join(work, name), filepath.Join(folder, name)))
+	}
+	return err
+}
+
+// extract writes the files of the wanted names into a folder, and returns the names that it has found.
+func extract(files *tar.Reader, wanted []string, folder string) ([]string, error) {
+	var found []string
+	for {
 		header, err := files.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("unpacking it: %w", err)
-		}
-		if header.Typeflag != tar.TypeReg || !slices.Contains(namesOf(wanted), header.Name) {
+		switch {
+		case errors.Is(err, io.EOF):
+			return found, nil
+		case err != nil:
+			return nil, err
+		case header.Typeflag != tar.TypeReg || !slices.Contains(wanted, header.Name) || slices.Contains(found, header.Name):
 			continue
+		case header.Size > maxProgram:
+			return nil, fmt.Errorf("%s has %d bytes", header.Name, header.Size)
 		}
-		temporary := filepath.Join(work, header.Name)
-		if err := errors.Join(writeFile(temporary, files), place(temporary, filepath.Join(folder, header.Name))); err != nil {
-			return err
+		if err := writeFile(filepath.Join(folder, header.Name), files); err != nil {
+			return nil, err
 		}
+		found = append(found, header.Name)
 	}
 }
 

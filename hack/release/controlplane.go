@@ -21,7 +21,7 @@ func buildControlPlane(_ context.Context, r release) (map[string][]byte, error) 
 	}
 	var entries []entry
 	for _, file := range listed {
-		if strings.HasPrefix(file.Name(), ".") || !file.Type().IsRegular() {
+		if strings.HasPrefix(file.Name(), ".") || file.IsDir() {
 			continue
 		}
 		content, err := os.ReadFile(filepath.Join(r.controlPlane, file.Name()))

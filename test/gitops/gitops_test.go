@@ -4,6 +4,7 @@ package gitops
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,8 +13,13 @@ import (
 	"github.com/google/cel-go/ext"
 	lua "github.com/yuin/gopher-lua"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 )
 
 const (
@@ -75,11 +81,15 @@ var cases = map[string]struct{ object, argo, flux string }{
 		given(addOn, resolved, serving, "{type: Progressing, status: 'False', reason: Failed, message: too late}"), "Degraded", "Failed"},
 	"an add-on with a newer spec": {addOn + "metadata: {generation: 3}\nstatus: {conditions: [" + resolved + ", " + serving + "]}", "Progressing", "InProgress"},
 	"an add-on that waits for dependencies": {
-		given(addOn, "{type: Resolved, status: 'False', reason: WaitingForDependencies, message: waits, observedGeneration: 2}"), "Progressing", "InProgress"},
+		given(addOn, "{type: Resolved, status: 'False', reason: WaitingForDependencies, message: waits, observedGeneration: 2}",
+			"{type: Degraded, status: 'True', reason: RequiredDependencyNotSatisfied, message: kafka is missing}"), "Progressing", "InProgress"},
 	"an add-on with an invalid configuration": {
 		given(addOn, serving, "{type: Resolved, status: 'False', reason: ConfigurationInvalid, message: misspelt, observedGeneration: 2}"), "Degraded", "Failed"},
 	"an add-on without its dependencies": {
-		given(addOn, resolved, serving, "{type: Degraded, status: 'True', reason: DependencyNotSatisfied, message: kafka is missing}"), "Degraded", "InProgress"},
+		given(addOn, resolved, "{type: Available, status: 'False', reason: RequiredDependencyNotSatisfied, message: kafka is missing}",
+			"{type: Degraded, status: 'True', reason: RequiredDependencyNotSatisfied, message: kafka is missing}"), "Degraded", "InProgress"},
+	"an add-on without an optional dependency": {
+		given(addOn, resolved, serving, "{type: Degraded, status: 'True', reason: DependencyNotSatisfied, message: kafka is missing}"), "Healthy", "Current"},
 	"an add-on on a silent cluster": {given(addOn, resolved, "{type: Available, status: Unknown, reason: ManagedClusterLeaseUpdateStopped, message: silent}"), "Progressing", "InProgress"},
 	"an add-on whose plan failed":   {given(addOn, resolved, "{type: Available, status: 'False', reason: PlanFailed, message: failed}"), "Degraded", "InProgress"},
 
@@ -112,6 +122,42 @@ func TestHealth(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestReasons tries all reasons of Resolved=False: what may end without a change of the object is no failure.
+func TestReasons(t *testing.T) {
+	scripts, expressions := argoScripts(t), fluxExpressions(t)
+	ofAddOns := []string{
+		addonv1alpha1.ReasonWaitingForDependencies, addonv1alpha1.ReasonWaitingForConfiguration, addonv1alpha1.ReasonConfigurationNotFound,
+		addonv1alpha1.ReasonConfigurationInvalid, addonv1alpha1.ReasonInstanceRefused,
+	}
+	for _, reason := range append(slices.Clone(ofAddOns), kudo.ReasonManagedClusterNotFound, kudo.ReasonOperatorVersionNotFound, kudo.ReasonOperatorVersionInvalid, kudo.ReasonContentIncomplete, kudo.ReasonPlanMissing,
+		kudo.ReasonNamespaceNotAllowed, kudo.ReasonParametersInvalid, kudo.ReasonRequestInvalid, kudo.ReasonClusterFactsInvalid,
+		kudo.ReasonFieldNotStored, kudo.ReasonNameCollision, kudo.ReasonNameInvalid, kudo.ReasonChildVersionNotFound,
+		kudo.ReasonCircularOperators, kudo.ReasonChildrenInvalid,
+	) {
+		refused := "{type: Resolved, status: 'False', reason: " + reason + ", message: it is said, observedGeneration: 2}"
+		argo, flux := "Progressing", "InProgress"
+		if install.IsLasting(&metav1.Condition{Status: metav1.ConditionFalse, Reason: reason}) {
+			argo, flux = "Degraded", "Failed"
+		}
+		subjects := map[string]string{"add-on": given(addOn, serving, refused)}
+		if !slices.Contains(ofAddOns, reason) {
+			subjects["Instance"] = given(instance, ready, refused)
+		}
+		for kind, text := range subjects {
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(text), object); err != nil {
+				t.Fatal(err)
+			}
+			if got := argoHealth(t, scripts, object); got != argo {
+				t.Errorf("%s with %s in Argo CD: got %s, want %s", kind, reason, got, argo)
+			}
+			if got := fluxHealth(t, expressions, object); kind == "add-on" && got != flux {
+				t.Errorf("%s with %s in Flux: got %s, want %s", kind, reason, got, flux)
+			}
+		}
 	}
 }
 

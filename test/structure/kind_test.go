@@ -50,7 +50,7 @@ func TestKindChecksInotifyInstances(t *testing.T) {
 	}
 }
 
-// The README's commands for kind are those of docs/kind.md, whose output is recorded.
+// The README's commands for kind are those of docs/kind.md.
 func TestReadmeInstallsOnKindAsThePageDoes(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "kind.md"))
 	if err != nil {

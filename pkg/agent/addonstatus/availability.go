@@ -110,7 +110,10 @@ func notProlonged(clock func() time.Time) predicate.TypedPredicate[*coordination
 func (a *available) reconciler() reconcile.Reconciler {
 	return &controller.Reconciler[*addonv1alpha1.ManagedClusterAddOn]{
 		Client: a.hub, Written: controller.NewWrites(),
-		Forget:          func(name types.NamespacedName) { a.metrics.forget(name.Name) },
+		Forget: func(name types.NamespacedName) {
+			a.sightings.Take(name.Name)
+			a.metrics.forget(name.Name)
+		},
 		ReconcileObject: a.reconcile,
 	}
 }

@@ -108,11 +108,17 @@ func runJoin(ctx context.Context, o *JoinOptions) error {
 // serverWarning returns a warning for the URL of a hub that other machines do not reach; empty if they may.
 func serverWarning(server string) string {
 	u, err := url.Parse(server)
-	if err != nil || u.Hostname() != "localhost" && !net.ParseIP(u.Hostname()).IsLoopback() {
+	if err != nil || !isThisMachine(u.Hostname()) {
 		return ""
 	}
 	return "the kubeconfig of the hub contains the address " + text.Quote(server) + " of this machine, which a pod on the managed cluster cannot reach; " +
 		"name another with --hub-server (for a hub on kind: https://HUB-control-plane:6443)"
+}
+
+// isThisMachine reports whether a host is a name or an address that means another machine elsewhere.
+func isThisMachine(host string) bool {
+	ip := net.ParseIP(host)
+	return ip.IsLoopback() || ip.IsUnspecified() || strings.EqualFold(strings.TrimSuffix(host, "."), "localhost")
 }
 
 func (o *JoinOptions) check(cmd *cobra.Command, name string) error {

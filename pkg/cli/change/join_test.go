@@ -48,6 +48,7 @@ func TestAgentReachesTheHubByFilesThatMayChange(t *testing.T) {
 func TestJoinWarnsOfAnAddressOfThisMachine(t *testing.T) {
 	for server, warns := range map[string]bool{
 		"https://127.0.0.1:34567": true, "https://localhost:6443": true, "https://[::1]:6443": true,
+		"https://0.0.0.0:6550": true, "https://LOCALHOST.:6443": true,
 		"https://10.0.0.1:6443": false, "https://hub.example.com": false, "%": false,
 	} {
 		if warning := serverWarning(server); (warning != "") != warns {

@@ -174,20 +174,20 @@ func TestStageOf(t *testing.T) {
 		queued     bool
 		want       dependency.Stage
 	}{
-		"not by Placements":            {},
-		"all clusters at a time":       {strategies: []clusterv1alpha1.RolloutStrategy{all}, queued: true},
-		"a number":                     {strategies: []clusterv1alpha1.RolloutStrategy{progressive("3")}, queued: true, want: dependency.Stage{Slots: 3}},
-		"a percentage is rounded up":   {strategies: []clusterv1alpha1.RolloutStrategy{progressive("25%")}, want: dependency.Stage{Slots: 3}},
-		"the Placement has the number": {strategies: []clusterv1alpha1.RolloutStrategy{progressive("0")}},
-		"no number":                    {strategies: []clusterv1alpha1.RolloutStrategy{progressive("many")}},
-		"a negative number":            {strategies: []clusterv1alpha1.RolloutStrategy{progressive("-1")}},
-		"no parameters":                {strategies: []clusterv1alpha1.RolloutStrategy{{Type: clusterv1alpha1.Progressive}}},
-		"the present group":            {strategies: []clusterv1alpha1.RolloutStrategy{groups}},
-		"a later group":                {strategies: []clusterv1alpha1.RolloutStrategy{groups}, queued: true, want: dependency.Stage{Number: 1}},
-		"two Placements":               {strategies: []clusterv1alpha1.RolloutStrategy{progressive("1"), progressive("20%")}, want: dependency.Stage{Slots: 3}},
-		"one of them without a limit":  {strategies: []clusterv1alpha1.RolloutStrategy{progressive("1"), all}, queued: true},
-		"one of them includes groups":  {strategies: []clusterv1alpha1.RolloutStrategy{progressive("1"), groups}, queued: true},
-		"both of them include groups":  {strategies: []clusterv1alpha1.RolloutStrategy{groups, groups}, queued: true},
+		"not by Placements":           {},
+		"all clusters at a time":      {strategies: []clusterv1alpha1.RolloutStrategy{all}, queued: true},
+		"a number":                    {strategies: []clusterv1alpha1.RolloutStrategy{progressive("3")}, queued: true, want: dependency.Stage{Slots: 3}},
+		"a percentage is rounded up":  {strategies: []clusterv1alpha1.RolloutStrategy{progressive("25%")}, want: dependency.Stage{Slots: 3}},
+		"zero is no limit":            {strategies: []clusterv1alpha1.RolloutStrategy{progressive("0")}},
+		"no number":                   {strategies: []clusterv1alpha1.RolloutStrategy{progressive("many")}},
+		"a negative number":           {strategies: []clusterv1alpha1.RolloutStrategy{progressive("-1")}},
+		"no parameters":               {strategies: []clusterv1alpha1.RolloutStrategy{{Type: clusterv1alpha1.Progressive}}},
+		"the present group":           {strategies: []clusterv1alpha1.RolloutStrategy{groups}},
+		"a later group":               {strategies: []clusterv1alpha1.RolloutStrategy{groups}, queued: true, want: dependency.Stage{Number: 1}},
+		"two Placements":              {strategies: []clusterv1alpha1.RolloutStrategy{progressive("1"), progressive("20%")}, want: dependency.Stage{Slots: 3}},
+		"one of them without a limit": {strategies: []clusterv1alpha1.RolloutStrategy{progressive("1"), all}, queued: true},
+		"one of them includes groups": {strategies: []clusterv1alpha1.RolloutStrategy{progressive("1"), groups}, queued: true},
+		"both of them include groups": {strategies: []clusterv1alpha1.RolloutStrategy{groups, groups}, queued: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			definition := &addonv1alpha1.ClusterManagementAddOn{}

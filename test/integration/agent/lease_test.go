@@ -310,9 +310,9 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 		l.renew(ctx, 0)
 		Eventually(func() map[string]float64 { return metricValues("addon_available", l.Name) }).Should(Equal(map[string]float64{"": 1}))
 		Eventually(l.available(ctx)).Should(l.fresh())
-		l.renew(ctx, 5*time.Minute-time.Second)
 		judge(ctx, l.ManagedClusterAddOn, required)
 		Eventually(func() map[string]float64 { return metricValues("addon_available", l.Name) }).Should(Equal(map[string]float64{"": 0}))
+		l.renew(ctx, 5*time.Minute-time.Second) // its end is no change while the verdict decides
 		judge(ctx, l.ManagedClusterAddOn, satisfied)
 		Eventually(l.available(ctx)).Should(l.stale())
 		Expect(managed.Delete(ctx, l.lease())).To(Succeed())

@@ -320,6 +320,6 @@ var _ = Describe("The Instance controller", func() {
 		})
 		inside := create(ctx, "a", nil)
 		Eventually(resolvedOf(inside)).WithContext(ctx).Should(HaveField("Status", "True"))
-		Expect(get(ctx, mirror).Status).To(Equal(kudo.InstanceStatus{}))
+		Expect(get(ctx, mirror).Status).To(Equal(kudo.InstanceStatus{ObservedGeneration: -1}), "the default")
 	})
 })
