@@ -205,6 +205,6 @@ var _ = Describe("A change of an add-on's configuration", func() {
 		Eventually(after(metav1.ConditionTrue)).Should(Equal(works))
 		Eventually(func() []bool {
 			return []bool{overtakes(metav1.ConditionFalse, lacks), overtakes(metav1.ConditionTrue, works)}
-		}).WithContext(ctx).Should(HaveEach(true))
+		}).WithContext(ctx).WithTimeout(3 * time.Minute).Should(HaveEach(true))
 	})
 })
