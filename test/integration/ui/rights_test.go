@@ -97,6 +97,7 @@ var _ = Describe("the dashboard of many users", func() {
 
 	It("ends a stream's content within the time that answers are kept after a permission is withdrawn", func(ctx context.Context) {
 		s := serveShared(ctx).as(token(ctx, "leaver", "cluster-01", fleet.Reading))
+		Eventually(func() int { return s.get("/clusters/cluster-01").status }).Should(Equal(http.StatusOK), "the API server learns of permissions by watches")
 		events := s.stream("/clusters/cluster-01")
 		var next event
 		Eventually(events).Should(Receive(&next))
