@@ -23,6 +23,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/tandem-addons/tandem/pkg/cli/artifacts"
 	"github.com/tandem-addons/tandem/pkg/cli/change"
 	"github.com/tandem-addons/tandem/pkg/cli/details"
 	"github.com/tandem-addons/tandem/pkg/cli/diagnose"
@@ -103,6 +104,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 			group("package", "Manage operator packages",
 				packages.NewCmdNew(f, nil), packages.NewCmdFromChart(f, nil), packages.NewCmdFromRelease(f, nil), packages.NewCmdUpdateChart(f, nil),
 				packages.NewCmdVerify(f, nil), packages.NewCmdRights(f, nil), packages.NewCmdImages(f, nil), packages.NewCmdTree(f, nil), packages.NewCmdPack(f, nil), packages.NewCmdIndex(f, nil), packages.NewCmdPush(f, nil),
+				artifacts.NewCmdPull(f, nil), artifacts.NewCmdCopy(f, nil), artifacts.NewCmdSign(f, nil), artifacts.NewCmdMirror(f, nil),
 				packages.NewCmdList(f, nil), packages.NewCmdShow(f, nil), packages.NewCmdDiff(f, nil)),
 		}},
 		section{"Hub and clusters", []*cobra.Command{

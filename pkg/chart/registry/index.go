@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/core/catalog"
 	"github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/pkg/oci"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -122,7 +123,7 @@ func (c *Client) get(ctx context.Context, of repository, place string, limit int
 	if err != nil {
 		return nil, fmt.Errorf("the URL is invalid: %w", err)
 	}
-	own := of.PassCredentialsAll || isSameOrigin(of.URL, place)
+	own := of.PassCredentialsAll || oci.IsSameOrigin(of.URL, place)
 	if own && of.Username != "" {
 		request.SetBasicAuth(of.Username, of.Password)
 	}
@@ -130,7 +131,7 @@ func (c *Client) get(ctx context.Context, of repository, place string, limit int
 	if err != nil {
 		return nil, err
 	}
-	response, err := (&http.Client{Transport: transport, CheckRedirect: checkRedirect}).Do(request)
+	response, err := (&http.Client{Transport: transport, CheckRedirect: oci.CheckRedirect}).Do(request)
 	if err != nil {
 		return nil, explain(request.URL.Host, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/core/catalog"
+	"github.com/tandem-addons/tandem/pkg/oci"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -90,19 +90,10 @@ func (c *Client) open(place string) (*remote.Repository, error) {
 		return nil, fmt.Errorf("oci://%s is no place in a registry: %w", text.Escape(place), err)
 	}
 	at.Client = &auth.Client{
-		Client: &http.Client{Transport: c.transport, Timeout: requestTimeout, CheckRedirect: checkRedirect}, Credential: c.credentials, Cache: auth.NewCache(),
+		Client: &http.Client{Transport: c.transport, Timeout: requestTimeout, CheckRedirect: oci.CheckRedirect}, Credential: c.credentials, Cache: auth.NewCache(),
 	}
-	at.PlainHTTP, at.TagListMaxPages = isLoopback(at.Reference.Host()), maxTagPages
+	at.PlainHTTP, at.TagListMaxPages = oci.IsLoopback(at.Reference.Host()), maxTagPages
 	return at, nil
-}
-
-// isLoopback reports whether a registry is on this machine.
-func isLoopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // tagOf returns the tag or digest of a version: the highest that satisfies a constraint.

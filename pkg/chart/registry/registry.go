@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/core/catalog"
 	"github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/pkg/oci"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -37,7 +38,7 @@ func New() (*Client, error) {
 		return nil, fmt.Errorf("reading %s: %w", MirrorsVariable, err)
 	}
 	return &Client{
-		repositories: repositories, credentials: credentials, mirrors: mirrors, indexes: map[string]catalog.Index{}, transport: newTransport(),
+		repositories: repositories, credentials: credentials, mirrors: mirrors, indexes: map[string]catalog.Index{}, transport: oci.NewTransport(),
 	}, nil
 }
 

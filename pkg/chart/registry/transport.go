@@ -6,54 +6,16 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-const (
-	// requestTimeout limits a request, with the body of the response.
-	requestTimeout = 2 * time.Minute
-	maxRedirects   = 10
-)
-
-// newTransport returns the transport of all requests: it uses the proxies of the environment. A response is never unpacked, so that its size is the one
-// that was sent.
-func newTransport() *http.Transport {
-	return &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DisableCompression: true, ForceAttemptHTTP2: true,
-		DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: 30 * time.Second, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 1 << 20,
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
-	}
-}
-
-// checkRedirect follows no redirect from https to http, and sends no credentials to another server.
-func checkRedirect(next *http.Request, before []*http.Request) error {
-	last := before[len(before)-1].URL
-	switch {
-	case len(before) >= maxRedirects:
-		return fmt.Errorf("more than %d redirects", maxRedirects)
-	case last.Scheme == "https" && next.URL.Scheme != "https":
-		return fmt.Errorf("redirected from https to %s", next.URL.Redacted())
-	}
-	if !isSameOrigin(last.String(), next.URL.String()) {
-		next.Header.Del("Authorization")
-	}
-	return nil
-}
-
-// isSameOrigin reports whether two URLs have the same scheme, host and port.
-func isSameOrigin(one, other string) bool {
-	a, err := url.Parse(one)
-	b, err2 := url.Parse(other)
-	return err == nil && err2 == nil && a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host)
-}
+// requestTimeout limits a request, with the body of the response.
+const requestTimeout = 2 * time.Minute
 
 // transportFor returns the transport for a repository. Other servers that it refers to must have a certificate that its authority has signed, but get no
 // client certificate, and are verified.

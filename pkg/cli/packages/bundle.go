@@ -13,9 +13,12 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/chart/registry"
+	"github.com/tandem-addons/tandem/pkg/cli/registries"
+	"github.com/tandem-addons/tandem/pkg/core/artifact"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
+	"github.com/tandem-addons/tandem/pkg/oci"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -69,6 +72,10 @@ type loader struct {
 	// versions returns the versions on the hub, in which names are looked up without a repository; nil to not look up names.
 	versions func() ([]kudo.OperatorVersion, error)
 
+	registries registries.Flags
+	// pulled are the packages that were pulled from registries, by their references.
+	pulled map[string]*oci.Pulled
+
 	fetcher   chartFetcher
 	downloads map[tarball]download
 	// room is the remaining number of bytes that tarballs may contain.
@@ -77,10 +84,11 @@ type loader struct {
 	bundle bundle
 }
 
-// addFlag adds the flag that selects the repository.
+// addFlag adds the flags that select the repository, and those of registries.
 func (l *loader) addFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.repository, "repository", "",
 		"URL or folder of a repository of KUDO packages (with an index.yaml), in which packages given only by name are looked up.")
+	l.registries.AddTo(cmd)
 }
 
 // failure is an error that is not a problem of a package, such as an unreachable hub. It stops loading.
@@ -100,6 +108,7 @@ func (l *loader) loadBundle(ctx context.Context, name string) (*bundle, error) {
 
 func (l *loader) begin() {
 	l.http, l.downloads, l.room, l.met = httpClient(), map[tarball]download{}, roomForArchives, map[string]*member{}
+	l.pulled = map[string]*oci.Pulled{}
 }
 
 // loadFrom loads the bundle of a package at a location.
@@ -204,6 +213,8 @@ func (l *loader) child(ctx context.Context, from source, task kudo.Task) (childV
 	var at source
 	var err error
 	switch name := task.Spec.Package; {
+	case artifact.IsReference(name):
+		at, err = l.openReference(ctx, name)
 	case isURL(name):
 		at, err = l.openLinked(ctx, from, name)
 	case IsPath(name):

@@ -10,6 +10,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/registries"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
 	"github.com/tandem-addons/tandem/pkg/kube/content"
@@ -33,14 +34,15 @@ type Finder struct {
 	// repository is the repository in which names are looked up; the hub if empty.
 	repository string
 	// onHub looks up the child operators of packages on disk on the hub too, as push does.
-	onHub bool
+	onHub      bool
+	registries registries.Flags
 }
 
 // Namespace returns the namespace of packages on the hub.
 func (f *Finder) Namespace() string { return cmp.Or(*f.Flags.Namespace, kudo.DefaultPackagesNamespace) }
 
 // naming is the description of package names in help texts.
-const naming = "A package is given as the path of its folder or tarball, with a slash (./kafka), as a URL, or, on the hub or in\n" +
+const naming = "A package is given as the path of its folder or tarball, with a slash (./kafka), as a URL, as oci://HOST/PATH, or, on the hub or in\n" +
 	"--repository, as the name of its OperatorVersion, or of its operator for the highest version."
 
 // find returns the package of that name: at a location if the name is one, else from the repository or the hub, even if a folder has the
@@ -87,12 +89,12 @@ func (f *Finder) findFilled(ctx context.Context, name string) (packageView, erro
 	return view, nil
 }
 
-// IsPlace reports whether a name is a location: a URL or a path.
+// IsPlace reports whether a name is a location: a URL, a reference to a registry, or a path.
 func IsPlace(name string) bool { return isURL(name) || IsPath(name) }
 
 // view returns the package that a loader loads.
 func (f *Finder) view(ctx context.Context, name string, load func(*loader, context.Context, string) (*bundle, error)) (packageView, error) {
-	l := &loader{repository: f.repository}
+	l := &loader{repository: f.repository, registries: f.registries}
 	if f.onHub {
 		l.versions = hubclient.VersionsOnce(ctx, f.Factory, f.Namespace())
 	}

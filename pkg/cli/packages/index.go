@@ -125,7 +125,7 @@ func writeIndex(ctx context.Context, dir, base string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("writing %s: %w", indexFile, err)
 	}
-	return len(names), replaceFile(filepath.Join(dir, indexFile), content)
+	return len(names), ReplaceFile(filepath.Join(dir, indexFile), content)
 }
 
 // tarballsIn returns the sorted names of the tarballs in a folder.

@@ -13,21 +13,29 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/chart"
+	"github.com/tandem-addons/tandem/pkg/chart/registry"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/core/catalog"
 	corecontent "github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
+	"github.com/tandem-addons/tandem/pkg/core/signature"
 	"github.com/tandem-addons/tandem/pkg/core/wrap"
+	"github.com/tandem-addons/tandem/pkg/oci"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Loaded is a valid package with the packages that it depends on, read from a location, or wrapped around a chart.
-type Loaded struct{ bundle *bundle }
+type Loaded struct {
+	bundle *bundle
+	// signatures are those of the packages that were pulled from registries.
+	signatures []signature.Signature
+}
 
 // Load reads a package at a location, and prints its problems. Packages that it refers to by name are looked up on the hub.
 func Load(ctx context.Context, f *hubclient.Factory, place string) (*Loaded, error) {
@@ -37,7 +45,8 @@ func Load(ctx context.Context, f *hubclient.Factory, place string) (*Loaded, err
 	if err != nil {
 		return nil, err
 	}
-	return &Loaded{b}, nil
+	signatures, err := l.signatures(ctx)
+	return &Loaded{bundle: b, signatures: signatures}, err
 }
 
 // Chart is a chart with values that a user sets.
@@ -106,7 +115,7 @@ func (c Chart) wrap(ctx context.Context, f *hubclient.Factory, archive []byte, d
 	if _, err := io.WriteString(f.ErrOut, b.problemsText()); err != nil {
 		return nil, err
 	}
-	return &Loaded{b}, b.checkValid(c.Place)
+	return &Loaded{bundle: b}, b.checkValid(c.Place)
 }
 
 // digestVersion returns a version of a chart with a digest of files, as a pre-release: metadata after a plus cannot be in the name of an object.
@@ -220,5 +229,51 @@ func (l *Loaded) Missing(ctx context.Context, c client.Client, namespace string)
 
 // Push stores the package on a hub, as the command does.
 func (l *Loaded) Push(ctx context.Context, c client.Client, out io.Writer, namespace string) error {
-	return push(ctx, c, out, l.bundle, namespace)
+	return push(ctx, c, out, l.bundle, namespace, l.signatures)
 }
+
+// Reader reads packages at locations for commands of other packages. It needs no hub.
+type Reader struct{ loader }
+
+// AddFlags adds the flags that select the repository of names, and those of registries.
+func (r *Reader) AddFlags(cmd *cobra.Command) { r.addFlag(cmd) }
+
+// Client returns the client of registries.
+func (r *Reader) Client() (*oci.Client, error) { return r.registries.Client() }
+
+// Read reads a valid package at a location, and prints its problems.
+func (r *Reader) Read(ctx context.Context, out io.Writer, place string) (*Loaded, error) {
+	b, err := verifiedBundle(ctx, &r.loader, out, place)
+	return &Loaded{bundle: b}, err
+}
+
+// Pulled returns what was pulled from a reference to a registry.
+func (r *Reader) Pulled(place string) *oci.Pulled { return r.pulled[place] }
+
+// Sign signs a statement with the content of the OperatorVersions of the package, with the private key in a file.
+func (l *Loaded) Sign(keyFile string, statement signature.Statement) (signature.Signature, error) {
+	return l.bundle.sign(keyFile, statement)
+}
+
+// Images returns the container images of the package and its children, and what is not known about them.
+func (l *Loaded) Images() (images, unknown []string, err error) {
+	data, err := l.bundle.images(false, nil)
+	return data.Images, data.Unknown, err
+}
+
+// Charts returns the charts that were fetched for the package and its children, each once.
+func (l *Loaded) Charts() []*registry.Chart {
+	var charts []*registry.Chart
+	for _, m := range l.bundle.distinct() {
+		for _, index := range slices.Sorted(maps.Keys(m.fetched)) {
+			found := m.fetched[index]
+			if !slices.ContainsFunc(charts, func(c *registry.Chart) bool { return c.Digest == found.Digest && c.Repository == found.Repository }) {
+				charts = append(charts, found)
+			}
+		}
+	}
+	return charts
+}
+
+// References returns the references to registries from which the children of the package were pulled.
+func (r *Reader) References() []string { return slices.Sorted(maps.Keys(r.pulled)) }

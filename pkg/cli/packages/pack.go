@@ -18,6 +18,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/core/artifact"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -89,21 +90,30 @@ func (l *loader) loadFolder(ctx context.Context, name string, files fs.FS) (*bun
 
 // writeTarball writes a bundle to a file atomically, and returns a summary.
 func writeTarball(file string, b *bundle, files fs.FS) (string, error) {
-	names, err := b.files(files)
+	content, count, err := b.tarball(files)
 	if err != nil {
 		return "", err
 	}
+	if err := ReplaceFile(file, content); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s created: %s, %d bytes\nsha256=%x\n", file, text.Plural(count, "file"), len(content), sha256.Sum256(content)), nil
+}
+
+// tarball returns a tarball of a bundle, and the number of files in it. The same package always results in the same tarball.
+func (b *bundle) tarball(files fs.FS) (tarball []byte, count int, err error) {
+	names, err := b.files(files)
+	if err != nil {
+		return nil, 0, err
+	}
 	var content bytes.Buffer
 	if err := pack.WriteArchive(&content, files, names); err != nil {
-		return "", err
+		return nil, 0, err
 	}
 	if _, _, err := pack.Archive(bytes.NewReader(content.Bytes())); err != nil {
-		return "", err // it exceeds the size limit of readers
+		return nil, 0, err // it exceeds the size limit of readers
 	}
-	if err := replaceFile(file, content.Bytes()); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%s created: %s, %d bytes\nsha256=%x\n", file, text.Plural(len(names), "file"), content.Len(), sha256.Sum256(content.Bytes())), nil
+	return content.Bytes(), len(names), nil
 }
 
 // files returns the files of all packages in a folder, and the tarballs there that they refer to.
@@ -122,7 +132,7 @@ func (b *bundle) files(folder fs.FS) ([]string, error) {
 			return nil, err
 		}
 		for _, task := range m.pkg.Version.Tasks {
-			if name := task.Spec.Package; tree.MakesChild(task) && !isURL(name) && isTarball(name) {
+			if name := task.Spec.Package; tree.MakesChild(task) && !isURL(name) && !artifact.IsReference(name) && isTarball(name) {
 				own = append(own, name)
 			}
 		}
@@ -165,8 +175,8 @@ func copyFiles(folder string, files fs.FS, names []string) error {
 	return nil
 }
 
-// replaceFile replaces a file atomically.
-func replaceFile(name string, content []byte) error {
+// ReplaceFile replaces a file atomically.
+func ReplaceFile(name string, content []byte) error {
 	next, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-")
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	corecontent "github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
+	"github.com/tandem-addons/tandem/pkg/core/signature"
 	"github.com/tandem-addons/tandem/pkg/kube/content"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -100,6 +101,37 @@ func storePart(
 		return "", fmt.Errorf("creating OperatorContent %q: %w", made.Name, err)
 	}
 	return did, nil
+}
+
+// storeSignatures adds the signatures about an OperatorVersion to those that it has on the hub.
+func storeSignatures(ctx context.Context, c client.Client, out io.Writer, version *kudo.OperatorVersion, signatures []signature.Signature) error {
+	about := signature.About(signatures, version.Name)
+	if len(about) == 0 {
+		return nil
+	}
+	stored := &kudo.OperatorVersion{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(version), stored); err != nil {
+		return fmt.Errorf("reading OperatorVersion %q: %w", version.Name, err)
+	}
+	before := stored.Annotations[kudo.AnnotationSignatures]
+	existing, err := signature.Parse(before)
+	if err != nil { // what another writer left there proves nothing
+		existing = nil
+	}
+	value, err := signature.Encode(signature.Add(existing, about...))
+	if err != nil || value == before {
+		return err
+	}
+	signed := stored.DeepCopy()
+	if signed.Annotations == nil {
+		signed.Annotations = map[string]string{}
+	}
+	signed.Annotations[kudo.AnnotationSignatures] = value
+	err = c.Patch(ctx, signed, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}), client.FieldOwner(hubclient.FieldManager))
+	if err != nil {
+		return fmt.Errorf("adding the signatures of OperatorVersion %q: %w", version.Name, err)
+	}
+	return report(out, "operatorversion", version.Name, "signed")
 }
 
 // own makes an OperatorVersion the owner of an OperatorContent of an earlier one of that name, with which it would be collected.

@@ -155,7 +155,7 @@ func follow(from *url.URL, address, digest string) (*url.URL, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", from.Redacted(), err)
-	case from.Scheme == "file", to.Scheme == from.Scheme, to.Scheme == "https", to.Scheme == "http" && digest != "":
+	case from.Scheme == "file", to.Scheme == from.Scheme, to.Scheme == "https", to.Scheme == "oci", to.Scheme == "http" && digest != "":
 		return to, nil
 	default:
 		return nil, fmt.Errorf("%s refers to %s: %w", from.Redacted(), to.Redacted(), errPlain)

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandem-addons/tandem/pkg/core/artifact"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 )
 
@@ -102,9 +103,12 @@ func operatorFolders(files fs.FS) []string {
 	return found
 }
 
-// openSource returns the location of a package given as a folder, a tarball, or the URL of a tarball.
+// openSource returns the location of a package given as a folder, a tarball, the URL of a tarball, or a reference to a registry.
 func (l *loader) openSource(ctx context.Context, name string) (source, error) {
-	if isURL(name) {
+	switch {
+	case artifact.IsReference(name):
+		return l.openReference(ctx, name)
+	case isURL(name):
 		return l.openURL(ctx, name)
 	}
 	if info, err := os.Stat(name); err != nil || info.IsDir() {
@@ -133,6 +137,14 @@ func (l *loader) openURL(ctx context.Context, name string) (source, error) {
 			shownURL(name), hex.EncodedLen(sha256.Size))
 	}
 	return l.download(ctx, address, digest)
+}
+
+// openReference returns the package at a reference to a registry.
+func (l *loader) openReference(ctx context.Context, name string) (source, error) {
+	if _, err := artifact.Parse(name); err != nil {
+		return source{}, err
+	}
+	return l.download(ctx, name, "")
 }
 
 // openLinked returns the package in the tarball at a URL to which the package in from refers.
@@ -298,7 +310,7 @@ func (l *loader) download(ctx context.Context, address, digest string) (source, 
 
 // unpack downloads and unpacks a tarball.
 func (l *loader) unpack(ctx context.Context, t tarball) (source, error) {
-	content, err := l.fetch(ctx, t.address)
+	content, err := l.fetchTarball(ctx, t.address)
 	if err != nil {
 		return source{}, err
 	}
@@ -307,6 +319,27 @@ func (l *loader) unpack(ctx context.Context, t tarball) (source, error) {
 		return source{}, fmt.Errorf("%s has SHA-256 %s, expected %s", shownURL(t.address), sum, t.digest)
 	}
 	at, err := l.readArchive(shownURL(t.address), bytes.NewReader(content))
-	at.digest, at.secure = sum, strings.HasPrefix(t.address, "https://")
+	at.digest, at.secure = sum, strings.HasPrefix(t.address, "https://") || artifact.IsReference(t.address)
 	return at, err
+}
+
+// fetchTarball returns the tarball at a URL or in a registry.
+func (l *loader) fetchTarball(ctx context.Context, address string) ([]byte, error) {
+	if !artifact.IsReference(address) {
+		return l.fetch(ctx, address)
+	}
+	ref, err := artifact.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	registry, err := l.registries.Client()
+	if err != nil {
+		return nil, err
+	}
+	pulled, err := registry.Pull(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	l.pulled[address] = pulled
+	return pulled.Tarball, nil
 }

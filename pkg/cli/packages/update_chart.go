@@ -344,12 +344,12 @@ func (u *chartUpdate) write(folder string) ([]string, error) {
 	var did []string
 	place := func(name string) string { return filepath.Join(folder, filepath.FromSlash(name)) }
 	if u.archive != "" {
-		if err := replaceFile(place(u.archive), u.to.archive); err != nil {
+		if err := ReplaceFile(place(u.archive), u.to.archive); err != nil {
 			return nil, err
 		}
 		did = append(did, u.archive+" written")
 	}
-	if err := replaceFile(place("operator.yaml"), u.operator); err != nil {
+	if err := ReplaceFile(place("operator.yaml"), u.operator); err != nil {
 		return nil, err
 	}
 	did = append(did, "operator.yaml changed")

@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
+	"github.com/tandem-addons/tandem/pkg/core/signature"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -23,6 +24,8 @@ type VerifyOptions struct {
 	name string
 	loader
 	output *terminal.Output
+	// keys are files with public keys of which one must have signed the package.
+	keys []string
 }
 
 // NewCmdVerify returns the command. If runF is set, it replaces runVerify.
@@ -38,10 +41,12 @@ func NewCmdVerify(f *hubclient.Factory, runF func(context.Context, *VerifyOption
 			"problem is printed on a line: FILE:LINE:COLUMN: error|warning: MESSAGE. The exit code is 1 if there are errors.\n\n" +
 			"Hostile values are tried for every parameter, such as line breaks and quotes. A warning names templates and charts\n" +
 			"that reject one, and how to accept every value.\n\n" +
-			"No cluster is needed, and a network only for packages at URLs, and for charts in repositories and registries. Packages given only by name are looked up in --repository;\n" +
-			"without it they are not verified, and a warning reports that.",
+			"No cluster is needed, and a network only for packages at URLs or in registries, and for charts in repositories and registries. Packages given only by name are looked up in --repository;\n" +
+			"without it they are not verified, and a warning reports that.\n\n" +
+			"--key requires that the package, oci://HOST/PATH, is signed with one of the keys in FILE, as cosign does.",
 		Example: "  kubectl addon package verify ./kafka\n" +
-			"  kubectl addon package verify ./streaming --repository https://repository.example.com -o json",
+			"  kubectl addon package verify ./streaming --repository https://repository.example.com -o json\n" +
+			"  kubectl addon package verify oci://registry.example.com/packages/kafka:1.0.0 --key cosign.pub",
 		Args: terminal.Exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
@@ -50,6 +55,7 @@ func NewCmdVerify(f *hubclient.Factory, runF func(context.Context, *VerifyOption
 	}
 	o.output.AddFlag(cmd)
 	o.loader.addFlag(cmd)
+	cmd.Flags().StringArrayVar(&o.keys, "key", nil, "File with public keys, of which one must have signed the package. Can be repeated.")
 	return cmd
 }
 
@@ -59,15 +65,45 @@ func runVerify(ctx context.Context, o *VerifyOptions) error {
 	if err != nil {
 		return err
 	}
+	var signed *signature.Statement
+	if len(o.keys) > 0 {
+		statement, err := o.loader.verifySignature(ctx, b, o.name, o.keys)
+		if err != nil {
+			return err
+		}
+		signed = &statement
+	}
 	invalid := b.checkValid(o.name)
 	text := b.problemsText() + b.fetchedText()
 	if invalid == nil {
 		text += fmt.Sprintf("package %s is valid: OperatorVersion %s%s\n", o.name, versionName(b.root().pkg), b.childrenText())
 	}
+	if signed != nil {
+		text += signedText(b, *signed)
+	}
 	if err := o.output.Print(o.Out, terminal.Shown{Text: text, Data: b.verdict(o.name)}); err != nil {
 		return err
 	}
 	return invalid
+}
+
+// signedText says what the signature of a package covers.
+func signedText(b *bundle, signed signature.Statement) string {
+	digests, err := b.contentDigests()
+	var others []string
+	for name, digest := range digests {
+		if signed.Versions[name] != digest {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(others)
+	switch {
+	case err == nil && len(others) == 0:
+		return fmt.Sprintf("the signature is valid, for %s and the content of every OperatorVersion\n", signed.Digest)
+	default:
+		return fmt.Sprintf("the signature is valid, for %s; a hub that requires signatures does not accept it: sign with 'kubectl addon package sign', which "+
+			"covers the content of OperatorVersions\n", signed.Digest)
+	}
 }
 
 // verdict is the result of a verification for programs.

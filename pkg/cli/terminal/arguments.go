@@ -30,3 +30,13 @@ func AtMost(names ...string) cobra.PositionalArgs {
 		return nil
 	}
 }
+
+// Between requires the first of the named arguments, and accepts the others.
+func Between(first string, further ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return Usagef(cmd, "%s is missing", first)
+		}
+		return AtMost(append([]string{first}, further...)...)(cmd, args)
+	}
+}

@@ -57,6 +57,10 @@ const (
 // LabelRoot is the label of every child Instance on the hub that holds the name of the Instance at the root of its tree.
 const LabelRoot = "kudo.dev/root"
 
+// AnnotationSignatures holds the signatures of the package on an OperatorVersion on the hub: a JSON list of objects with payload and signature, in base64
+// (cosign's simple signing). Set by `kubectl addon package push`. Anyone who may write the OperatorVersion may write it: addon-manager verifies it.
+const AnnotationSignatures = "kudo.dev/signatures"
+
 // Annotations of an Instance on the hub.
 const (
 	// AnnotationPrune, if "true" on a Namespace that a package renders, lets a version of the package that no longer renders it delete the

@@ -1,0 +1,82 @@
+package oci
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// contentError reports content that a registry has sent and that is not what its digest and size identify.
+type contentError struct {
+	what, digest string
+	cause        error
+}
+
+func (e *contentError) Error() string {
+	return fmt.Sprintf("the registry sent a %s that does not match %s: %s; it is broken, or someone altered it", e.what, e.digest, text.Escape(e.cause.Error()))
+}
+
+func (e *contentError) Unwrap() error { return e.cause }
+
+// maxMessage limits messages of servers.
+const maxMessage = 500
+
+// isNotFound reports whether a registry does not have what was asked for.
+func isNotFound(err error) bool {
+	var refused *errcode.ErrorResponse
+	return errors.Is(err, errdef.ErrNotFound) || errors.As(err, &refused) && refused.StatusCode == http.StatusNotFound
+}
+
+// explain returns the error of a request to a registry with what fixes it.
+func explain(host string, err error) error {
+	var refused *errcode.ErrorResponse
+	var altered *contentError
+	var conflict *TagConflictError
+	var failed *url.Error
+	switch {
+	case errors.As(err, &altered):
+		return altered
+	case errors.As(err, &conflict):
+		return conflict
+	case errors.Is(err, auth.ErrBasicCredentialNotFound):
+		return refusedAccess(host, http.StatusUnauthorized)
+	case isNotFound(err):
+		return fmt.Errorf("%s has nothing at this place, or does not show it without 'docker login %s'", host, host)
+	case errors.As(err, &refused) && (refused.StatusCode == http.StatusUnauthorized || refused.StatusCode == http.StatusForbidden):
+		return refusedAccess(host, refused.StatusCode)
+	case errors.As(err, &refused):
+		return fmt.Errorf("%s returned %d: %s", host, refused.StatusCode, text.Escape(text.Truncate(refused.Error(), maxMessage)))
+	case errors.As(err, &failed):
+		return explainConnection(host, failed.Err) // without the URL, which may contain credentials
+	}
+	return errors.New(text.Escape(text.Truncate(err.Error(), maxMessage)))
+}
+
+func refusedAccess(host string, status int) error {
+	return fmt.Errorf("%s refused access (%d %s): log in with 'docker login %s'", host, status, http.StatusText(status), host)
+}
+
+// explainConnection returns the error of a connection with what fixes it.
+func explainConnection(host string, err error) error {
+	var invalid *tls.CertificateVerificationError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &invalid):
+		return fmt.Errorf("the certificate of %s is not trusted (%w): name its authority with --ca-file", host, invalid.Err)
+	case errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &tls.RecordHeaderError{}):
+		return fmt.Errorf("%s does not use TLS: only a registry on this machine may do so, or any with --plain-http", host)
+	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout():
+		return fmt.Errorf("%s did not answer in time", host)
+	}
+	return fmt.Errorf("connecting to %s: %s", host, text.Escape(text.Truncate(err.Error(), maxMessage)))
+}

@@ -1,0 +1,230 @@
+package oci
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2"
+	orascontent "oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/registry/remote"
+
+	"github.com/tandem-addons/tandem/pkg/core/artifact"
+	"github.com/tandem-addons/tandem/pkg/core/signature"
+)
+
+// Pulled is a package that was pulled.
+type Pulled struct {
+	// Reference has the tag, if one was asked for or chosen, and the digest of the manifest.
+	Reference artifact.Reference
+	// Tarball is the package.
+	Tarball []byte
+}
+
+// Pull returns a package: that of the digest, of the tag, or of the highest version.
+func (c *Client) Pull(ctx context.Context, ref artifact.Reference) (*Pulled, error) {
+	var pulled *Pulled
+	err := c.within(ctx, ref, func(ctx context.Context, at *remote.Repository) error {
+		resolved, err := resolveTag(ctx, at, ref)
+		if err != nil {
+			return err
+		}
+		manifest, found, err := readManifest(ctx, at, resolved)
+		if err != nil {
+			return err
+		}
+		layer, err := artifact.ParsePackage(manifest)
+		if err != nil {
+			return err
+		}
+		tarball, err := readBlob(ctx, at, layer, "tarball")
+		if err != nil {
+			return err
+		}
+		resolved.Digest = found
+		pulled = &Pulled{Reference: resolved, Tarball: tarball}
+		return nil
+	})
+	return pulled, err
+}
+
+// TagConflictError is the error of a tag that names something else already.
+type TagConflictError struct {
+	Tag, Found, Wanted string
+}
+
+func (e *TagConflictError) Error() string {
+	return fmt.Sprintf("tag %s names %s already, and this package is %s: versions do not change; raise operatorVersion, name another tag, or set --overwrite",
+		e.Tag, e.Found, e.Wanted)
+}
+
+// Push pushes a package with the tag of the reference. Unless overwrite is set, a tag that names something else is an error. It reports whether anything
+// was pushed.
+func (c *Client) Push(ctx context.Context, ref artifact.Reference, a artifact.Artifact, overwrite bool) (pushed bool, err error) {
+	err = c.within(ctx, ref, func(ctx context.Context, at *remote.Repository) error {
+		exists, err := hasTag(ctx, at, ref, a.Digest, overwrite)
+		if err != nil || exists {
+			return err
+		}
+		pushed = true
+		return write(ctx, at, a, ref.Tag)
+	})
+	return pushed, err
+}
+
+// hasTag reports whether the tag of the reference names that digest.
+func hasTag(ctx context.Context, at *remote.Repository, ref artifact.Reference, wanted string, overwrite bool) (bool, error) {
+	found, err := at.Resolve(ctx, ref.Tag)
+	switch {
+	case isNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	case found.Digest.String() == wanted:
+		return true, nil
+	case overwrite:
+		return false, nil
+	}
+	return false, &TagConflictError{Tag: ref.Tag, Found: found.Digest.String(), Wanted: wanted}
+}
+
+// Signatures returns the signatures of the artifact with the digest of the reference, which are not verified; none if it has none.
+func (c *Client) Signatures(ctx context.Context, ref artifact.Reference) ([]signature.Signature, error) {
+	var found []signature.Signature
+	ref.Tag, ref.Digest = artifact.SignatureTag(ref.Digest), ""
+	err := c.within(ctx, ref, func(ctx context.Context, at *remote.Repository) error {
+		manifest, _, err := readManifest(ctx, at, ref)
+		if isNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		layers, err := artifact.ParseSignatures(manifest)
+		if err != nil {
+			return err
+		}
+		for _, layer := range layers {
+			payload, err := readBlob(ctx, at, layer.Descriptor, "payload of a signature")
+			if err != nil {
+				return err
+			}
+			found = append(found, signature.Signature{Payload: payload, Signature: layer.Signature})
+		}
+		return nil
+	})
+	return found, err
+}
+
+// Sign adds a signature to those of the artifact with the digest of the reference.
+func (c *Client) Sign(ctx context.Context, ref artifact.Reference, s signature.Signature) error {
+	existing, err := c.Signatures(ctx, ref)
+	if err != nil {
+		return err
+	}
+	signed, err := artifact.NewSignatures(signature.Add(existing, s))
+	if err != nil {
+		return err
+	}
+	ref.Tag, ref.Digest = artifact.SignatureTag(ref.Digest), ""
+	return c.within(ctx, ref, func(ctx context.Context, at *remote.Repository) error { return write(ctx, at, signed, ref.Tag) })
+}
+
+// verifying is a repository whose contents are verified while they are read, so that no copy is made of something else.
+type verifying struct{ *remote.Repository }
+
+// Fetch returns a content that ends with an error if it is not what its description says.
+func (v verifying) Fetch(ctx context.Context, described imagespec.Descriptor) (io.ReadCloser, error) {
+	body, err := v.Repository.Fetch(ctx, described)
+	if err != nil {
+		return nil, err
+	}
+	return &verifiedBody{Closer: body, content: orascontent.NewVerifyReader(body, described), described: described}, nil
+}
+
+// verifiedBody verifies a content at its end.
+type verifiedBody struct {
+	io.Closer
+	content   *orascontent.VerifyReader
+	described imagespec.Descriptor
+}
+
+func (b *verifiedBody) Read(into []byte) (int, error) {
+	n, err := b.content.Read(into)
+	if err == io.EOF {
+		if wrong := b.content.Verify(); wrong != nil {
+			return n, &contentError{what: "content", digest: b.described.Digest.String(), cause: wrong}
+		}
+	}
+	return n, err
+}
+
+// Copy copies an artifact or an image, for all of its platforms, with all that it consists of. Its digest stays the same. It returns the source with that digest.
+// Unless overwrite is set, a tag of the target that names something else is an error.
+func (c *Client) Copy(ctx context.Context, from, to artifact.Reference, overwrite bool) (artifact.Reference, error) {
+	copied := from
+	err := c.within(ctx, from, func(ctx context.Context, source *remote.Repository) error {
+		target, err := c.open(to)
+		if err != nil {
+			return err
+		}
+		if copied, err = resolveTag(ctx, source, from); err != nil {
+			return err
+		}
+		root, err := source.Resolve(ctx, copied.Target())
+		if err != nil {
+			return err
+		}
+		copied.Digest = root.Digest.String()
+		if to.Tag == "" {
+			to.Tag = copied.Tag
+		}
+		if to.Tag != "" {
+			if _, err := hasTag(ctx, target, to, copied.Digest, overwrite); err != nil {
+				return fmt.Errorf("%s: %w", to, explain(to.Host, err))
+			}
+		}
+		options := oras.CopyGraphOptions{Concurrency: copyConcurrency, MaxMetadataBytes: artifact.MaxManifestBytes}
+		if err := oras.CopyGraph(ctx, verifying{source}, target, root, options); err != nil {
+			return fmt.Errorf("copying to %s: %w", to, explain(to.Host, err))
+		}
+		if to.Tag == "" {
+			return nil
+		}
+		return target.Tag(ctx, root, to.Tag)
+	})
+	return copied, err
+}
+
+// copyConcurrency is the number of contents that are copied at a time.
+const copyConcurrency = 3
+
+// CopySigned copies an artifact with its signatures. If the target has signatures of it already, those of the source are added.
+func (c *Client) CopySigned(ctx context.Context, from, to artifact.Reference, overwrite bool) (copied artifact.Reference, signatures int, err error) {
+	if copied, err = c.Copy(ctx, from, to, overwrite); err != nil {
+		return copied, 0, err
+	}
+	found, err := c.Signatures(ctx, copied)
+	if err != nil || len(found) == 0 {
+		return copied, 0, err
+	}
+	to.Tag, to.Digest = "", copied.Digest
+	existing, err := c.Signatures(ctx, to)
+	if err != nil {
+		return copied, 0, err
+	}
+	if len(existing) == 0 {
+		tag := artifact.SignatureTag(copied.Digest)
+		source, target := copied, to
+		source.Tag, source.Digest, target.Tag, target.Digest = tag, "", tag, ""
+		_, err = c.Copy(ctx, source, target, true)
+		return copied, len(found), err
+	}
+	for _, s := range found {
+		if err := c.Sign(ctx, to, s); err != nil {
+			return copied, 0, err
+		}
+	}
+	return copied, len(found), nil
+}
