@@ -94,6 +94,10 @@ func (s *settings) flags(errOut io.Writer) *flag.FlagSet {
 		"Comma-separated AddOnDeploymentConfigs (NAMESPACE/NAME, with * as a wildcard) that may configure delivered agents. Anyone who may\n"+
 			"write one of them can replace the agent. Those that ClusterManagementAddOn tandem names are always allowed, except for those in\n"+
 			"the namespace of a cluster.")
+	fs.BoolVar(&o.RequireSignedPackages, "require-signed-packages", false,
+		"Resolve only Instances whose OperatorVersions are signed with a key in the ConfigMap of --package-keys.")
+	fs.StringVar(&o.PackageKeys, "package-keys", hub.DefaultPackageKeys,
+		"Name of the ConfigMap in --namespace whose entries are the public keys of --require-signed-packages: PEM, ECDSA on P-256, as cosign's.")
 	fs.IntVar(&o.Concurrency, "concurrency", 10, "Number of objects that each controller reconciles in parallel.")
 	s.limit.Bind(fs, "kube-api", "hub")
 	fs.BoolVar(&s.uninstall, "uninstall", false,
@@ -113,6 +117,9 @@ func (s *settings) check() error {
 		if name, _, found := strings.Cut(argument, "="); !found || !strings.HasPrefix(name, "--") {
 			return fmt.Errorf(`invalid argument %q for "--agent-args" flag: must be flags of addon-agent, as --NAME=VALUE`, argument)
 		}
+	}
+	if s.options.RequireSignedPackages && s.options.PackageKeys == "" {
+		return errors.New("--package-keys must not be empty with --require-signed-packages")
 	}
 	var err error
 	if s.options.AgentConfigs, err = ocm.ParseConfigs(s.agentConfigs); err != nil {

@@ -71,6 +71,9 @@ type Options struct {
 	LeaseTimeout time.Duration
 	// PprofBindAddress is the HOST:PORT of the profiling endpoint; "0" disables it.
 	PprofBindAddress string
+	// RequireSignedPackages resolves only Instances whose OperatorVersions are signed with a key in the ConfigMap PackageKeys in Namespace.
+	RequireSignedPackages bool
+	PackageKeys           string
 	// Concurrency is the number of objects that each controller reconciles in parallel.
 	Concurrency int
 	// DeliverAgents installs addon-agent on managed clusters as an OCM add-on, if the hub has OCM.
@@ -114,7 +117,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 		&instances{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 			packagesNamespace: options.PackagesNamespace, reserved: reserved, verifications: read.NewVerifications(), written: controller.NewWrites(),
-			contents: content.NewVerifier(mgr.GetClient(), mgr.GetAPIReader()),
+			contents: content.NewVerifier(mgr.GetClient(), mgr.GetAPIReader()), packageKeys: options.packageKeys(),
 		},
 		&children{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), packagesNamespace: options.PackagesNamespace,

@@ -46,15 +46,21 @@ type instances struct {
 	reserved          []string // namespaces of managed clusters in which nothing is installed
 	verifications     read.Verifications
 	contents          *content.Verifier
+	packageKeys       types.NamespacedName // a ConfigMap; empty if no signatures are required
+	signatures        *read.Signatures     // nil if no signatures are required
 	written           *controller.Writes
 }
 
 func (i *instances) SetUp(mgr manager.Manager) error {
-	return controller.New(mgr, "instance", controller.Options{}).
+	b := controller.New(mgr, "instance", controller.Options{})
+	if err := i.watchKeys(mgr, b); err != nil {
+		return err
+	}
+	return b.
 		For(&kudo.Instance{}, builder.WithPredicates(controller.ChangeIn(read.ViewInstance))).
 		Watches(&kudo.Instance{}, controller.EnqueueFrom(i.rivals), builder.WithPredicates(predicate.Or(controller.Existence(), controller.ChangeIn(install.HasExecuted)))).
 		Watches(&kudo.Instance{}, controller.EnqueueFrom(read.Parent), builder.WithPredicates(controller.Deletion())).
-		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(i.runningVersion), builder.WithPredicates(controller.Existence())).
+		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(i.runningVersion), builder.WithPredicates(controller.ChangeIn(read.ViewSignatures))).
 		Watches(&kudo.OperatorVersion{}, handler.Funcs{DeleteFunc: i.forget}).
 		WatchesMetadata(content.Metadata(), controller.EnqueueFrom(i.withContent), builder.WithPredicates(controller.AfterStart())).
 		Watches(&clusterv1.ManagedCluster{}, controller.EnqueueFrom(i.onCluster), builder.WithPredicates(controller.DeletionStart())).
@@ -143,7 +149,11 @@ func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (instal
 			return state, err
 		}
 	}
-	return state, read.Tree(ctx, i.client, &state)
+	if err := read.Tree(ctx, i.client, &state); err != nil || i.signatures == nil {
+		return state, err
+	}
+	state.Unsigned, err = i.signatures.Unsigned(ctx, state)
+	return state, err
 }
 
 // errFactsDropped makes the hub try again: nothing reports that a CustomResourceDefinition was applied.

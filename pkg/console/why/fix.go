@@ -94,6 +94,10 @@ func (e *Explanation) fixPackage(addOn *addonv1alpha1.ManagedClusterAddOn, resol
 		} else if version := noVersion.FindStringSubmatch(resolved.Message); version != nil {
 			e.suggest("kubectl addon package push DIR --namespace %s", version[1])
 		}
+	case kudo.ReasonOperatorVersionNotSigned:
+		if instance := e.view.Instances[addOn.Name]; instance != nil && instance.Spec.OperatorVersion.Namespace != "" {
+			e.suggest("kubectl addon package push DIR --namespace %s --sign-key FILE", instance.Spec.OperatorVersion.Namespace)
+		}
 	case kudo.ReasonChildVersionNotFound, kudo.ReasonOperatorVersionInvalid, kudo.ReasonContentIncomplete:
 		if instance := e.view.Instances[addOn.Name]; instance != nil && instance.Spec.OperatorVersion.Namespace != "" {
 			e.suggest("kubectl addon package push DIR --namespace %s", instance.Spec.OperatorVersion.Namespace)

@@ -35,6 +35,8 @@ type Instance struct {
 	VersionProblems []pack.Problem
 	// Incomplete are the parts of Version's content that are missing or altered.
 	Incomplete []*content.Error
+	// Unsigned are the OperatorVersions, of Version and its child operators, that lack a signature that the hub requires.
+	Unsigned []UnsignedVersion
 	// Tree is the tree of Version and its child operators; nil without a Version, or if TreeProblem describes a problem.
 	Tree        *tree.Node
 	TreeProblem *tree.Error
@@ -57,7 +59,7 @@ type Instance struct {
 
 // rules judge an Instance, in the order in which their problems are listed.
 var rules = []func(Instance) []Problem{
-	nameRule, collisionRule, reservedRule, namespaceRule, versionRule, contentRule, childrenRule, parametersRule, immutableRule, planRule, requestRule,
+	nameRule, collisionRule, reservedRule, namespaceRule, versionRule, signatureRule, contentRule, childrenRule, parametersRule, immutableRule, planRule, requestRule,
 	factsRule,
 }
 
@@ -96,7 +98,7 @@ func (i Instance) asChosen() Instance {
 	if i.Version == nil || Chooses(i.Instance, i.Version) {
 		return i
 	}
-	i.Version, i.VersionProblems, i.Incomplete, i.Tree, i.TreeProblem, i.replaced = nil, nil, nil, nil, nil, true
+	i.Version, i.VersionProblems, i.Incomplete, i.Unsigned, i.Tree, i.TreeProblem, i.replaced = nil, nil, nil, nil, nil, nil, true
 	return i
 }
 
@@ -236,6 +238,32 @@ func versionRule(i Instance) []Problem {
 	}
 	return []Problem{{kudo.ReasonOperatorVersionInvalid, fmt.Sprintf(
 		"OperatorVersion %s is invalid; push a corrected version: %s", VersionOf(i.Instance), strings.Join(lines, "; "))}}
+}
+
+// UnsignedVersion is an OperatorVersion without a signature that the hub requires.
+type UnsignedVersion struct {
+	Name types.NamespacedName
+	// Reason says why there is none, or why those that it has do not count.
+	Reason string
+	// Keys is the ConfigMap with the keys.
+	Keys types.NamespacedName
+}
+
+// maxUnsigned is the number of unsigned versions that a message names.
+const maxUnsigned = 3
+
+// signatureRule requires that the OperatorVersions of the Instance and its child operators are signed, if the hub does.
+func signatureRule(i Instance) []Problem {
+	if len(i.Unsigned) == 0 {
+		return nil
+	}
+	lines := make([]string, len(i.Unsigned))
+	for at, unsigned := range i.Unsigned {
+		lines[at] = fmt.Sprintf("OperatorVersion %s: %s", unsigned.Name, unsigned.Reason)
+	}
+	return []Problem{{kudo.ReasonOperatorVersionNotSigned, fmt.Sprintf("the hub runs only packages that are signed with a key in ConfigMap %s; sign the "+
+		"package and push it again (kubectl addon package push DIR -n %s --sign-key FILE): %s", i.Unsigned[0].Keys, VersionOf(i.Instance).Namespace,
+		strings.Join(text.Limit(lines, maxUnsigned, "more OperatorVersions"), "; "))}}
 }
 
 // maxIncomplete is the number of missing or altered parts that a message names.

@@ -219,6 +219,9 @@ const (
 	ReasonOperatorVersionNotFound = "OperatorVersionNotFound"
 	// ReasonOperatorVersionInvalid means that the OperatorVersion exists but cannot be run. The message lists every problem.
 	ReasonOperatorVersionInvalid = "OperatorVersionInvalid"
+	// ReasonOperatorVersionNotSigned means that the hub requires signatures of packages (--require-signed-packages), and that the OperatorVersion, or that
+	// of a child operator, has none by one of its keys that covers its name and content.
+	ReasonOperatorVersionNotSigned = "OperatorVersionNotSigned"
 	// ReasonContentIncomplete means that OperatorContents of the OperatorVersion are missing or altered. The message names them, and the file of
 	// the package that they store.
 	ReasonContentIncomplete = "ContentIncomplete"

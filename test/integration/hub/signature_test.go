@@ -1,0 +1,146 @@
+package hub
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/signature"
+	"github.com/tandem-addons/tandem/pkg/hub"
+)
+
+// packageSigner is a pair of keys.
+type packageSigner struct {
+	private signature.PrivateKey
+	public  string
+}
+
+func newPackageSigner() packageSigner {
+	GinkgoHelper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	Expect(err).NotTo(HaveOccurred())
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	Expect(err).NotTo(HaveOccurred())
+	private, err := signature.ParsePrivateKey(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil)
+	Expect(err).NotTo(HaveOccurred())
+	return packageSigner{private, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))}
+}
+
+// annotation returns the annotation with a signature of a version's name and content.
+func (s packageSigner) annotation(version *kudo.OperatorVersion) string {
+	GinkgoHelper()
+	digest := signature.ContentDigest(version)
+	signed, err := s.private.Sign(signature.Statement{Digest: digest, Versions: map[string]string{version.Name: digest}})
+	Expect(err).NotTo(HaveOccurred())
+	value, err := signature.Encode([]signature.Signature{signed})
+	Expect(err).NotTo(HaveOccurred())
+	return value
+}
+
+var _ = Describe("A hub that requires signed packages", func() {
+	var (
+		f       fleet
+		cluster string
+		version *kudo.OperatorVersion
+		own     packageSigner
+		keys    *corev1.ConfigMap
+	)
+	BeforeEach(func(ctx SpecContext) {
+		stopHub()
+		own = newPackageSigner()
+		f = newFleet()
+		keys = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tandem-system", Name: f.nameOf("keys")}}
+		runHub(func(_ *rest.Config, o *hub.Options) { o.RequireSignedPackages, o.PackageKeys = true, keys.Name })
+		cluster = f.cluster(ctx, "cluster")
+		version = f.pushPlans(ctx, "small", packages)
+	})
+	// trust stores the keys that the hub trusts.
+	trust := func(ctx context.Context, trusted ...packageSigner) {
+		GinkgoHelper()
+		wanted := keys.DeepCopy()
+		wanted.Data = map[string]string{"broken.pub": "no key"}
+		for at, s := range trusted {
+			wanted.Data[string(rune('a'+at))+".pub"] = s.public
+		}
+		if keys.UID == "" {
+			Expect(server.Create(ctx, wanted)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(server.Delete(ctx, wanted))).To(Succeed()) })
+		} else {
+			Expect(server.Update(ctx, wanted)).To(Succeed())
+		}
+		keys = wanted
+	}
+	// annotate sets the signatures of an OperatorVersion, as anyone who may write it can.
+	annotate := func(ctx context.Context, value string) {
+		GinkgoHelper()
+		signed := version.DeepCopy()
+		signed.Annotations = map[string]string{kudo.AnnotationSignatures: value}
+		Expect(server.Patch(ctx, signed, client.MergeFrom(version))).To(Succeed())
+		version = signed
+	}
+	run := func(ctx context.Context) *kudo.Instance {
+		GinkgoHelper()
+		instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "mine"}}
+		instance.Spec.OperatorVersion = corev1.ObjectReference{Namespace: packages, Name: version.Name}
+		Expect(server.Create(ctx, instance)).To(Succeed())
+		return instance
+	}
+	unsigned := func(message string) OmegaMatcher {
+		return And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", kudo.ReasonOperatorVersionNotSigned),
+			HaveField("Message", And(ContainSubstring("--sign-key FILE"), ContainSubstring(message))))
+	}
+	resolved := HaveField("Status", metav1.ConditionTrue)
+
+	It("resolves an Instance once its package is signed, and as long as the key is trusted", func(ctx SpecContext) {
+		instance := run(ctx)
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(unsigned("ConfigMap tandem-system/" + keys.Name + " does not exist"))
+		trust(ctx, own)
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(unsigned("OperatorVersion addon-packages/" + version.Name + ": it has no signature; in ConfigMap"))
+
+		By("signing what the API server stores")
+		annotate(ctx, own.annotation(version))
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(resolved)
+
+		By("rotating the key")
+		next := newPackageSigner()
+		trust(ctx, own, next)
+		Consistently(resolvedOf(instance), "1s").WithContext(ctx).Should(resolved)
+		trust(ctx, next)
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(unsigned("none of its signatures was made with one of the keys"))
+		annotate(ctx, next.annotation(version))
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(resolved)
+	})
+
+	It("resolves no Instance with a signature by another key, or about other content or another version", func(ctx SpecContext) {
+		trust(ctx, own)
+		annotate(ctx, newPackageSigner().annotation(version))
+		instance := run(ctx)
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(unsigned("none of its signatures was made with one of the keys"))
+
+		altered := version.DeepCopy()
+		altered.Spec.Templates = map[string]string{"another.yaml": "kind: ConfigMap"}
+		annotate(ctx, own.annotation(altered))
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(unsigned("it was altered"))
+
+		other := version.DeepCopy()
+		other.Name = "another-version"
+		annotate(ctx, own.annotation(other))
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(unsigned(`it is about other OperatorVersions ("another-version")`))
+
+		annotate(ctx, own.annotation(version))
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(resolved)
+	})
+})
