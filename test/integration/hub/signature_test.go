@@ -99,10 +99,10 @@ var _ = Describe("A hub that requires signed packages", func() {
 		return instance
 	}
 	unsigned := func(message string) OmegaMatcher {
-		return And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", kudo.ReasonOperatorVersionNotSigned),
+		return And(HaveField("Status", "False"), HaveField("Reason", kudo.ReasonOperatorVersionNotSigned),
 			HaveField("Message", And(ContainSubstring("--sign-key FILE"), ContainSubstring(message))))
 	}
-	resolved := HaveField("Status", metav1.ConditionTrue)
+	resolved := HaveField("Status", "True")
 
 	It("resolves an Instance once its package is signed, and as long as the key is trusted", func(ctx SpecContext) {
 		instance := run(ctx)
