@@ -28,6 +28,16 @@ func (e *contentError) Error() string {
 
 func (e *contentError) Unwrap() error { return e.cause }
 
+// TagConflictError is the error of a tag that names something else already.
+type TagConflictError struct {
+	Tag, Found, Wanted string
+}
+
+func (e *TagConflictError) Error() string {
+	return fmt.Sprintf("tag %s names %s already, and this package is %s: versions do not change; raise operatorVersion, name another tag, or set --overwrite",
+		e.Tag, e.Found, e.Wanted)
+}
+
 // maxMessage limits messages of servers.
 const maxMessage = 500
 

@@ -49,16 +49,6 @@ func (c *Client) Pull(ctx context.Context, ref artifact.Reference) (*Pulled, err
 	return pulled, err
 }
 
-// TagConflictError is the error of a tag that names something else already.
-type TagConflictError struct {
-	Tag, Found, Wanted string
-}
-
-func (e *TagConflictError) Error() string {
-	return fmt.Sprintf("tag %s names %s already, and this package is %s: versions do not change; raise operatorVersion, name another tag, or set --overwrite",
-		e.Tag, e.Found, e.Wanted)
-}
-
 // Push pushes a package with the tag of the reference. Unless overwrite is set, a tag that names something else is an error. It reports whether anything
 // was pushed.
 func (c *Client) Push(ctx context.Context, ref artifact.Reference, a artifact.Artifact, overwrite bool) (pushed bool, err error) {

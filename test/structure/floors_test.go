@@ -11,6 +11,7 @@ var floors = [][]string{
 	{"cli"},
 	{"hub", "agent", "ui"},
 	{"chart", "console", "kube", "sandbox"},
+	{"oci"},
 	{"core"},
 	{"api", "text"},
 }

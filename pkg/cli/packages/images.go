@@ -178,6 +178,12 @@ func (b *bundle) images(ofChart bool, registries []kudo.ImageRegistry) (imagesDa
 	return data, nil
 }
 
+// Images returns the container images of the package and its children, and what is not known about them.
+func (l *Loaded) Images() (images, unknown []string, err error) {
+	data, err := l.bundle.images(false, nil)
+	return data.Images, data.Unknown, err
+}
+
 // note adds what is not known of a version, which may be empty, once.
 func (d *imagesData) note(version, format string, args ...any) {
 	note := fmt.Sprintf(format, args...)

@@ -255,12 +255,6 @@ func (l *Loaded) Sign(keyFile string, statement signature.Statement) (signature.
 	return l.bundle.sign(keyFile, statement)
 }
 
-// Images returns the container images of the package and its children, and what is not known about them.
-func (l *Loaded) Images() (images, unknown []string, err error) {
-	data, err := l.bundle.images(false, nil)
-	return data.Images, data.Unknown, err
-}
-
 // Charts returns the charts that were fetched for the package and its children, each once.
 func (l *Loaded) Charts() []*registry.Chart {
 	var charts []*registry.Chart

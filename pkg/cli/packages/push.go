@@ -29,7 +29,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/signature"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
-	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // PushOptions holds the arguments and flags of the command.
@@ -212,20 +211,6 @@ func (b *bundle) sign(keyFile string, statement signature.Statement) (signature.
 	return key.Sign(statement)
 }
 
-// contentDigests returns the digests of the OperatorVersions in a bundle, which its signature covers. Versions on the hub have signatures of their own.
-func (b *bundle) contentDigests() (map[string]string, error) {
-	if names := b.notLookedFor(); len(names) > 0 {
-		return nil, fmt.Errorf("child packages %s were not looked up, so that the signature could not cover which version is meant: set --repository",
-			text.List(names, 3))
-	}
-	digests := map[string]string{}
-	for _, m := range b.distinct() {
-		_, version := m.objects("")
-		digests[version.Name] = signature.ContentDigest(version)
-	}
-	return digests, nil
-}
-
 // signatures returns the signatures of all packages that were pulled. They are not verified: the hub verifies them, if it requires signatures.
 func (l *loader) signatures(ctx context.Context) ([]signature.Signature, error) {
 	var all []signature.Signature
@@ -241,31 +226,6 @@ func (l *loader) signatures(ctx context.Context) ([]signature.Signature, error) 
 		all = append(all, found...)
 	}
 	return all, nil
-}
-
-// verifySignature returns the statement of a signature of the package at a reference to a registry by one of the public keys in files.
-func (l *loader) verifySignature(ctx context.Context, b *bundle, name string, files []string) (signature.Statement, error) {
-	keys, err := registries.ReadKeys(files)
-	if err != nil {
-		return signature.Statement{}, err
-	}
-	pulled := l.pulled[name]
-	if pulled == nil {
-		return signature.Statement{}, fmt.Errorf("--key is for packages in registries (oci://HOST/PATH): %s has no signature", text.Word(name))
-	}
-	registry, err := l.registries.Client()
-	if err != nil {
-		return signature.Statement{}, err
-	}
-	found, err := registry.Signatures(ctx, pulled.Reference)
-	if err != nil {
-		return signature.Statement{}, err
-	}
-	statement, err := signature.VerifyArtifact(pulled.Reference.Digest, found, keys)
-	if err != nil {
-		return statement, fmt.Errorf("%s: %w", pulled.Reference, err)
-	}
-	return statement, nil
 }
 
 // loadPortable loads a package as it is packed, with the files that contain it. The caller calls done in the end.

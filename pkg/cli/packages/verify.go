@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/registries"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 	"github.com/tandem-addons/tandem/pkg/core/signature"
@@ -104,6 +105,45 @@ func signedText(b *bundle, signed signature.Statement) string {
 		return fmt.Sprintf("the signature is valid, for %s; a hub that requires signatures does not accept it: sign with 'kubectl addon package sign', which "+
 			"covers the content of OperatorVersions\n", signed.Digest)
 	}
+}
+
+// contentDigests returns the digests of the OperatorVersions in a bundle, which its signature covers. Versions on the hub have signatures of their own.
+func (b *bundle) contentDigests() (map[string]string, error) {
+	if names := b.notLookedFor(); len(names) > 0 {
+		return nil, fmt.Errorf("child packages %s were not looked up, so that the signature could not cover which version is meant: set --repository",
+			text.List(names, 3))
+	}
+	digests := map[string]string{}
+	for _, m := range b.distinct() {
+		_, version := m.objects("")
+		digests[version.Name] = signature.ContentDigest(version)
+	}
+	return digests, nil
+}
+
+// verifySignature returns the statement of a signature of the package at a reference to a registry by one of the public keys in files.
+func (l *loader) verifySignature(ctx context.Context, b *bundle, name string, files []string) (signature.Statement, error) {
+	keys, err := registries.ReadKeys(files)
+	if err != nil {
+		return signature.Statement{}, err
+	}
+	pulled := l.pulled[name]
+	if pulled == nil {
+		return signature.Statement{}, fmt.Errorf("--key is for packages in registries (oci://HOST/PATH): %s has no signature", text.Word(name))
+	}
+	registry, err := l.registries.Client()
+	if err != nil {
+		return signature.Statement{}, err
+	}
+	found, err := registry.Signatures(ctx, pulled.Reference)
+	if err != nil {
+		return signature.Statement{}, err
+	}
+	statement, err := signature.VerifyArtifact(pulled.Reference.Digest, found, keys)
+	if err != nil {
+		return statement, fmt.Errorf("%s: %w", pulled.Reference, err)
+	}
+	return statement, nil
 }
 
 // verdict is the result of a verification for programs.

@@ -64,8 +64,8 @@ func MirrorImages(images []string, below Reference) ([]ImageCopy, []kudo.ImageRe
 	slices.SortFunc(registries, func(a, b kudo.ImageRegistry) int { // of several that match, the last applies
 		return cmp.Or(len(a.Source)-len(b.Source), strings.Compare(a.Source, b.Source))
 	})
-	for _, c := range copies {
-		if err := checkMirrored(registries, images[slices.Index(copies, c)], c.To); err != nil {
+	for i, c := range copies {
+		if err := checkMirrored(registries, images[i], c.To); err != nil {
 			return nil, nil, err
 		}
 	}

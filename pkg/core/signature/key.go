@@ -131,7 +131,7 @@ type encryptedKey struct {
 	KDF struct {
 		Name   string `json:"name"`
 		Params struct {
-			N int `json:"N"`
+			N int `json:"n"` // cosign writes N, and the case of keys does not matter
 			R int `json:"r"`
 			P int `json:"p"`
 		} `json:"params"`

@@ -30,6 +30,13 @@ type Statement struct {
 	Versions map[string]string
 }
 
+// Signature is a signed payload.
+type Signature struct {
+	Payload []byte `json:"payload"`
+	// Signature is the signature of the payload: ECDSA over its SHA-256, in ASN.1.
+	Signature []byte `json:"signature"`
+}
+
 // payload is a statement as cosign writes it.
 type payload struct {
 	Critical critical       `json:"critical"`

@@ -14,13 +14,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Signature is a signed payload.
-type Signature struct {
-	Payload []byte `json:"payload"`
-	// Signature is the signature of the payload: ECDSA over its SHA-256, in ASN.1.
-	Signature []byte `json:"signature"`
-}
-
 // The limits of what anyone may write: they bound the work of a verification.
 const (
 	// MaxSignatures is the number of signatures of a package; keys rotate, so there may be several.

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/tandem-addons/tandem/pkg/chart/registry/registrytest"
+	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+)
+
+// writeKeys writes a pair of keys as NAME.key and NAME.pub in the working directory.
+func writeKeys(t *testing.T, name string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clitest.WriteFile(t, name+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
+	clitest.WriteFile(t, name+".pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))
+}
+
+var (
+	shownDigest = regexp.MustCompile(`sha256:[0-9a-f]{12,64}|[0-9a-f]{64}`)
+	shownKey    = regexp.MustCompile(`(one of the keys: )[^\n]*`)
+)
+
+// TestPackagesInRegistries pushes a package with a child to a registry, and runs each command for packages in registries.
+func TestPackagesInRegistries(t *testing.T) {
+	registrytest.Alone(t)
+	first, second := registrytest.Registry(t, false), registrytest.Registry(t, false)
+	t.Chdir(t.TempDir())
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none")) // no command needs a hub
+	clitest.WritePackage(t, "shop", "1.0.0", "package: ./cart")
+	clitest.WritePackage(t, "shop/cart", "0.2.0")
+	clitest.WritePackage(t, "changed/shop", "1.0.0")
+	clitest.WriteFile(t, "notes.txt", []byte("no key"))
+	writeKeys(t, "own")
+	writeKeys(t, "other")
+	for _, step := range []struct {
+		golden string
+		code   int
+		args   string
+	}{
+		{"package-push-registry", ExitOK, "push shop oci://FIRST/packages/shop"},
+		{"", ExitOK, "push shop oci://FIRST/packages/shop"},
+		{"package-push-conflict", ExitFailure, "push changed/shop oci://FIRST/packages/shop"},
+		{"package-push-two", ExitUsage, "push oci://FIRST/packages/shop oci://SECOND/packages/shop"},
+		{"package-pull", ExitOK, "pull oci://FIRST/packages/shop"},
+		{"package-pull-missing", ExitFailure, "pull oci://FIRST/packages/none:1.0.0"},
+		{"package-pull-unsigned", ExitFailure, "pull oci://FIRST/packages/shop:1.0.0 --key own.pub"},
+		{"package-sign", ExitOK, "sign oci://FIRST/packages/shop --key own.key"},
+		{"package-sign-key", ExitUsage, "sign oci://FIRST/packages/shop"},
+		{"package-sign-broken", ExitFailure, "sign oci://FIRST/packages/shop --key notes.txt"},
+		{"", ExitOK, "pull oci://FIRST/packages/shop:1.0.0 --key own.pub -o signed.tgz"},
+		{"package-pull-key", ExitFailure, "pull oci://FIRST/packages/shop:1.0.0 --key other.pub"},
+		{"package-verify-signed", ExitOK, "verify oci://FIRST/packages/shop:1.0.0 --key other.pub --key own.pub"},
+		{"package-verify-key", ExitFailure, "verify oci://FIRST/packages/shop:1.0.0 --key other.pub"},
+		{"package-verify-folder-key", ExitFailure, "verify shop --key own.pub"},
+		{"package-copy", ExitOK, "copy oci://FIRST/packages/shop oci://SECOND/copies/shop"},
+		{"package-copy-reference", ExitUsage, "copy shop oci://SECOND/copies/shop"},
+		{"", ExitOK, "verify oci://SECOND/copies/shop:1.0.0 --key own.pub"},
+		{"package-mirror", ExitOK, "mirror oci://FIRST/packages/shop:1.0.0 oci://SECOND/mirror"},
+		{"package-mirror-dry-run", ExitOK, "mirror oci://FIRST/packages/shop:1.0.0 oci://SECOND/other --dry-run"},
+		{"package-mirror-tag", ExitUsage, "mirror oci://FIRST/packages/shop:1.0.0 oci://SECOND/mirror:1.0.0"},
+		{"", ExitOK, "verify oci://SECOND/mirror/packages/shop:1.0.0 --key own.pub"},
+		{"package-push-registry-signed", ExitOK, "push changed/shop oci://FIRST/packages/shop --overwrite --sign-key other.key"},
+		{"", ExitOK, "verify oci://FIRST/packages/shop:1.0.0 --key other.pub"},
+		{"", ExitOK, "show oci://SECOND/copies/shop:1.0.0"},
+		{"", ExitOK, "tree oci://SECOND/copies/shop:1.0.0"},
+		{"", ExitOK, "diff oci://FIRST/packages/shop:1.0.0 oci://SECOND/copies/shop:1.0.0"},
+		{"", ExitOK, "images oci://SECOND/copies/shop:1.0.0"},
+	} {
+		hosts := strings.NewReplacer("FIRST", first, "SECOND", second)
+		output, code := run(append([]string{"package"}, strings.Fields(hosts.Replace(step.args))...)...)
+		if code != step.code {
+			t.Fatalf("package %s: exit code %d\n%s", step.args, code, output)
+		}
+		if step.golden != "" {
+			output = strings.NewReplacer(first, "first.example.com", second, "second.example.com").Replace(output)
+			clitest.Golden(t, step.golden, shownKey.ReplaceAllString(shownDigest.ReplaceAllString(output, "sha256:DIGEST"), "${1}KEY"))
+		}
+	}
+	pulled, signed := readFile(t, "shop-1.0.0.tgz"), readFile(t, "signed.tgz")
+	if !bytes.Equal(pulled, signed) || len(pulled) == 0 {
+		t.Error("the tarballs of one digest differ")
+	}
+	if output, code := run("package", "verify", "shop-1.0.0.tgz"); code != ExitOK {
+		t.Error(output)
+	}
+}
+
+func readFile(t *testing.T, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
