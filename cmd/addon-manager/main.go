@@ -84,7 +84,7 @@ func (s *settings) flags(errOut io.Writer) *flag.FlagSet {
 		"Validity of the webhooks' serving certificate. It is renewed after two thirds of this time.")
 	fs.DurationVar(&o.WebhookAuthorityValidity, "webhook-authority-validity", webhook.DefaultAuthorityValidity,
 		"Validity of the certificate authority that signs the webhooks' serving certificate.")
-	fs.StringVar(&o.Namespace, "namespace", "tandem-system", "Namespace that stores the webhooks' certificates.")
+	fs.StringVar(&o.Namespace, "namespace", "tandem-system", "Namespace that stores the webhooks' certificates, and the ConfigMap of --package-keys.")
 	fs.BoolVar(&o.DeliverAgents, "deliver-agents", false,
 		"Deliver addon-agent to managed clusters as OCM's add-on tandem (manifests/ocm), if OCM is installed on the hub.")
 	fs.StringVar(&s.agentArguments, "agent-args", "",

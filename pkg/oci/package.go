@@ -2,6 +2,7 @@ package oci
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -142,7 +143,7 @@ type verifiedBody struct {
 
 func (b *verifiedBody) Read(into []byte) (int, error) {
 	n, err := b.content.Read(into)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		if wrong := b.content.Verify(); wrong != nil {
 			return n, &contentError{what: "content", digest: b.described.Digest.String(), cause: wrong}
 		}

@@ -96,20 +96,8 @@ func runMirror(ctx context.Context, o *MirrorOptions) error {
 		return err
 	}
 	m := &mirror{MirrorOptions: o, client: client}
-	for _, place := range o.reader.References() {
-		if err := m.copyPackage(ctx, place); err != nil {
-			return err
-		}
-	}
-	for _, chart := range loaded.Charts() {
-		if err := m.copyChart(ctx, chart); err != nil {
-			return err
-		}
-	}
-	for _, c := range copies {
-		if err := m.copy(ctx, c.From, c.To); err != nil {
-			return err
-		}
+	if err := m.copyAll(ctx, loaded.Charts(), copies); err != nil {
+		return err
 	}
 	return printers.WriteEscaped(o.Out, m.chartsText()+registriesText(registries))
 }
@@ -119,6 +107,26 @@ type mirror struct {
 	*MirrorOptions
 	client *oci.Client
 	charts []catalog.Mirror
+}
+
+// copyAll copies all packages that were pulled, charts, and images.
+func (m *mirror) copyAll(ctx context.Context, charts []*registry.Chart, images []artifact.ImageCopy) error {
+	for _, place := range m.reader.References() {
+		if err := m.copyPackage(ctx, place); err != nil {
+			return err
+		}
+	}
+	for _, chart := range charts {
+		if err := m.copyChart(ctx, chart); err != nil {
+			return err
+		}
+	}
+	for _, c := range images {
+		if err := m.copy(ctx, c.From, c.To); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // copyPackage copies a package that was pulled, with its signatures.

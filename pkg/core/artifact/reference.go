@@ -52,27 +52,33 @@ func Parse(place string) (Reference, error) {
 }
 
 func parse(place string) (Reference, error) {
-	var ref Reference
 	rest, is := strings.CutPrefix(place, Scheme)
 	if !is || len(place) > maxReferenceBytes {
-		return ref, fmt.Errorf("must be oci://HOST/PATH, with :TAG or @DIGEST, of at most %d characters", maxReferenceBytes)
+		return Reference{}, fmt.Errorf("must be oci://HOST/PATH, with :TAG or @DIGEST, of at most %d characters", maxReferenceBytes)
 	}
 	rest, digest, hasDigest := strings.Cut(rest, "@")
 	host, repository, _ := strings.Cut(rest, "/")
 	repository, tag, hasTag := strings.Cut(repository, ":")
-	switch {
-	case strings.Contains(host, "@") || hasDigest && strings.Contains(digest, "/"):
-		return ref, errors.New("must not contain credentials: log in with 'docker login'")
-	case !validHost.MatchString(host):
-		return ref, errors.New("the name of the registry is invalid: use oci://HOST/PATH")
-	case !validRepository.MatchString(repository):
-		return ref, errors.New("the path is invalid: it consists of lower-case letters, digits and separators, as in oci://HOST/packages/kafka")
-	case hasTag && !validTag.MatchString(tag):
-		return ref, errors.New("the tag is invalid: it has letters, digits, dots, dashes and underscores, at most 128")
-	case hasDigest && !validDigest.MatchString(digest):
-		return ref, errors.New("the digest is invalid: it must be sha256: and 64 digits")
+	if strings.Contains(host, "@") || hasDigest && strings.Contains(digest, "/") {
+		return Reference{}, errors.New("must not contain credentials: log in with 'docker login'")
 	}
-	return Reference{Host: host, Repository: repository, Tag: tag, Digest: digest}, nil
+	ref := Reference{Host: host, Repository: repository, Tag: tag, Digest: digest}
+	return ref, ref.check(hasTag, hasDigest)
+}
+
+// check returns an error if a part is invalid.
+func (r Reference) check(hasTag, hasDigest bool) error {
+	switch {
+	case !validHost.MatchString(r.Host):
+		return errors.New("the name of the registry is invalid: use oci://HOST/PATH")
+	case !validRepository.MatchString(r.Repository):
+		return errors.New("the path is invalid: it consists of lower-case letters, digits and separators, as in oci://HOST/packages/kafka")
+	case hasTag && !validTag.MatchString(r.Tag):
+		return errors.New("the tag is invalid: it has letters, digits, dots, dashes and underscores, at most 128")
+	case hasDigest && !validDigest.MatchString(r.Digest):
+		return errors.New("the digest is invalid: it must be sha256: and 64 digits")
+	}
+	return nil
 }
 
 // String returns the reference as users write it.

@@ -130,6 +130,7 @@ func TestVerifyVersion(t *testing.T) {
 		}), trusted, ""},
 		"the signature of another version": {change(func(v *kudo.OperatorVersion) { v.Name = "kafka-2.0.0" }), trusted, `it is about other OperatorVersions ("kafka-1.0.0")`},
 		"the namespace of the operator":    {change(func(v *kudo.OperatorVersion) { v.Spec.Operator.Namespace = "elsewhere" }), trusted, ""},
+		"in another namespace":             {change(func(v *kudo.OperatorVersion) { v.Namespace = "elsewhere" }), trusted, ""},
 		"no list":                          {annotate("{}"), trusted, "is no list of signatures"},
 		"too large":                        {annotate(strings.Repeat("x", 200<<10)), trusted, "has more than 131072 bytes"},
 		"too many":                         {annotate("[" + strings.Repeat("{},", 10) + "{}]"), trusted, "has more than 10 signatures"},
@@ -141,6 +142,14 @@ func TestVerifyVersion(t *testing.T) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+func TestContentDigestCoversTheName(t *testing.T) {
+	renamed := newVersion()
+	renamed.Name = "kafka-2.0.0"
+	if signature.ContentDigest(renamed) == signature.ContentDigest(newVersion()) {
+		t.Error("the digest is the same under another name")
 	}
 }
 

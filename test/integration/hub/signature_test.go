@@ -124,6 +124,21 @@ var _ = Describe("A hub that requires signed packages", func() {
 		Eventually(resolvedOf(instance)).WithContext(ctx).Should(resolved)
 	})
 
+	It("resolves an Instance no longer when its signed OperatorVersion is replaced", func(ctx SpecContext) {
+		trust(ctx, own)
+		annotate(ctx, own.annotation(version))
+		instance := run(ctx)
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(resolved)
+
+		By("storing other content under its name, with its signatures")
+		replaced := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: version.Name, Annotations: version.Annotations}}
+		version.Spec.DeepCopyInto(&replaced.Spec)
+		replaced.Spec.Templates = map[string]string{"another.yaml": "kind: ConfigMap"}
+		Expect(server.Delete(ctx, version)).To(Succeed())
+		Expect(server.Create(ctx, replaced)).To(Succeed())
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(unsigned("it was altered"))
+	})
+
 	It("resolves no Instance with a signature by another key, or about other content or another version", func(ctx SpecContext) {
 		trust(ctx, own)
 		annotate(ctx, newPackageSigner().annotation(version))
