@@ -407,3 +407,14 @@ func (e indexEntry) mismatch(operator string, m *member) error {
 func versionName(p *pack.Package) string {
 	return pack.VersionName(p.Name, p.Version.AppVersion, p.Version.Version)
 }
+
+// distinct returns the members with each OperatorVersion once, because two locations may hold the same package.
+func (b *bundle) distinct() []*member {
+	met := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(b.members), func(m *member) bool {
+		name := versionName(m.pkg)
+		again := met[name]
+		met[name] = true
+		return again
+	})
+}

@@ -291,17 +291,6 @@ func push(ctx context.Context, c client.Client, out io.Writer, b *bundle, namesp
 	return nil
 }
 
-// distinct returns the members with each OperatorVersion once, because two locations may hold the same package.
-func (b *bundle) distinct() []*member {
-	met := map[string]bool{}
-	return slices.DeleteFunc(slices.Clone(b.members), func(m *member) bool {
-		name := versionName(m.pkg)
-		again := met[name]
-		met[name] = true
-		return again
-	})
-}
-
 // findExisting reports for each member whether its OperatorVersion exists on the hub. It returns an error if one exists with different
 // content.
 func findExisting(ctx context.Context, c client.Client, members []*member, namespace string) (map[string]bool, error) {

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"maps"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -134,6 +135,7 @@ var _ = Describe("A hub that requires signed packages", func() {
 		replaced := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: version.Name, Annotations: version.Annotations}}
 		version.Spec.DeepCopyInto(&replaced.Spec)
 		replaced.Spec.Templates = map[string]string{"another.yaml": "kind: ConfigMap"}
+		maps.Copy(replaced.Spec.Templates, version.Spec.Templates)
 		Expect(server.Delete(ctx, version)).To(Succeed())
 		Expect(server.Create(ctx, replaced)).To(Succeed())
 		Eventually(resolvedOf(instance)).WithContext(ctx).Should(unsigned("it was altered"))
