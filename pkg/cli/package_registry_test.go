@@ -37,6 +37,7 @@ func writeKeys(t *testing.T, name string) {
 }
 
 var (
+	wholeDigest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 	shownDigest = regexp.MustCompile(`sha256:[0-9a-f]{12,64}|[0-9a-f]{64}`)
 	shownKey    = regexp.MustCompile(`(one of the keys: )[^\n]*`)
 )
@@ -53,6 +54,7 @@ func TestPackagesInRegistries(t *testing.T) {
 	clitest.WriteFile(t, "notes.txt", []byte("no key"))
 	writeKeys(t, "own")
 	writeKeys(t, "other")
+	pushed := "" // the digest of the first package
 	for _, step := range []struct {
 		golden string
 		code   int
@@ -65,9 +67,10 @@ func TestPackagesInRegistries(t *testing.T) {
 		{"package-pull", ExitOK, "pull oci://FIRST/packages/shop"},
 		{"package-pull-missing", ExitFailure, "pull oci://FIRST/packages/none:1.0.0"},
 		{"package-pull-unsigned", ExitFailure, "pull oci://FIRST/packages/shop:1.0.0 --key own.pub"},
-		{"package-sign", ExitOK, "sign oci://FIRST/packages/shop --key own.key"},
-		{"package-sign-key", ExitUsage, "sign oci://FIRST/packages/shop"},
-		{"package-sign-broken", ExitFailure, "sign oci://FIRST/packages/shop --key notes.txt"},
+		{"package-sign-tag", ExitUsage, "sign oci://FIRST/packages/shop:1.0.0 --key own.key"},
+		{"package-sign", ExitOK, "sign oci://FIRST/packages/shop@PUSHED --key own.key"},
+		{"package-sign-key", ExitUsage, "sign oci://FIRST/packages/shop@PUSHED"},
+		{"package-sign-broken", ExitFailure, "sign oci://FIRST/packages/shop@PUSHED --key notes.txt"},
 		{"", ExitOK, "pull oci://FIRST/packages/shop:1.0.0 --key own.pub -o signed.tgz"},
 		{"package-pull-key", ExitFailure, "pull oci://FIRST/packages/shop:1.0.0 --key other.pub"},
 		{"package-verify-signed", ExitOK, "verify oci://FIRST/packages/shop:1.0.0 --key other.pub --key own.pub"},
@@ -87,10 +90,13 @@ func TestPackagesInRegistries(t *testing.T) {
 		{"", ExitOK, "diff oci://FIRST/packages/shop:1.0.0 oci://SECOND/copies/shop:1.0.0"},
 		{"", ExitOK, "images oci://SECOND/copies/shop:1.0.0"},
 	} {
-		hosts := strings.NewReplacer("FIRST", first, "SECOND", second)
+		hosts := strings.NewReplacer("FIRST", first, "SECOND", second, "PUSHED", pushed)
 		output, code := run(append([]string{"package"}, strings.Fields(hosts.Replace(step.args))...)...)
 		if code != step.code {
 			t.Fatalf("package %s: exit code %d\n%s", step.args, code, output)
+		}
+		if pushed == "" {
+			pushed = wholeDigest.FindString(output)
 		}
 		if step.golden != "" {
 			output = strings.NewReplacer(first, "first.example.com", second, "second.example.com").Replace(output)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -29,8 +30,8 @@ const DefaultTimeout = 5 * time.Minute
 
 // Options configure a client.
 type Options struct {
-	// PlainHTTP uses http for registries that are not on this machine, too.
-	PlainHTTP bool
+	// PlainHTTP are the hosts of registries, with their ports, that use http although they are not on this machine.
+	PlainHTTP []string
 	// CAFile is a file with certificate authorities, in addition to those of the system; empty for none.
 	CAFile string
 	// Timeout limits an operation on a package; DefaultTimeout if zero.
@@ -39,7 +40,7 @@ type Options struct {
 
 // Client reads and writes packages in registries.
 type Client struct {
-	plainHTTP   bool
+	plainHTTP   []string
 	timeout     time.Duration
 	transport   *http.Transport
 	credentials auth.CredentialFunc
@@ -77,7 +78,7 @@ func (c *Client) open(ref artifact.Reference) (*remote.Repository, error) {
 	at.Client = &auth.Client{
 		Client: &http.Client{Transport: c.transport, CheckRedirect: checkRedirect}, Credential: c.credentials, Cache: auth.NewCache(),
 	}
-	at.PlainHTTP = c.plainHTTP || IsLoopback(ref.Host)
+	at.PlainHTTP = slices.Contains(c.plainHTTP, ref.Host) || IsLoopback(ref.Host)
 	at.TagListMaxPages, at.MaxMetadataBytes, at.SkipReferrersGC = maxTagPages, artifact.MaxManifestBytes, true
 	return at, nil
 }
@@ -94,6 +95,8 @@ func (c *Client) within(ctx context.Context, ref artifact.Reference, run func(co
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, new(*placeError)):
+		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case limited.Err() != nil:

@@ -8,11 +8,13 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"github.com/tandem-addons/tandem/pkg/core/artifact"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -36,6 +38,34 @@ type TagConflictError struct {
 func (e *TagConflictError) Error() string {
 	return fmt.Sprintf("tag %s names %s already, and this package is %s: versions do not change; raise operatorVersion, name another tag, or set --overwrite",
 		e.Tag, e.Found, e.Wanted)
+}
+
+// placeError is an explained error about a reference.
+type placeError struct {
+	at    artifact.Reference
+	cause error
+}
+
+func (e *placeError) Error() string { return fmt.Sprintf("%s: %v", e.at, e.cause) }
+
+func (e *placeError) Unwrap() error { return e.cause }
+
+// explainCopy returns the error of a copy with the side that it is about: each side has a registry of its own, which the failed request names.
+func explainCopy(err error, from, to artifact.Reference) error {
+	var refused *errcode.ErrorResponse
+	var failed *url.Error
+	var requested *url.URL
+	switch {
+	case errors.As(err, &refused):
+		requested = refused.URL
+	case errors.As(err, &failed):
+		requested, _ = url.Parse(failed.URL)
+	}
+	side := from
+	if requested != nil && requested.Host == to.Host && strings.HasPrefix(requested.Path, "/v2/"+to.Repository+"/") {
+		side = to
+	}
+	return &placeError{side, explain(side.Host, err)}
 }
 
 // maxMessage limits messages of servers.
@@ -84,7 +114,7 @@ func explainConnection(host string, err error) error {
 	case errors.As(err, &invalid):
 		return fmt.Errorf("the certificate of %s is not trusted (%w): name its authority with --ca-file", host, invalid.Err)
 	case errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &tls.RecordHeaderError{}):
-		return fmt.Errorf("%s does not use TLS: only a registry on this machine may do so, or any with --plain-http", host)
+		return fmt.Errorf("%s does not use TLS: only a registry on this machine may do so, or one that --plain-http names", host)
 	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Errorf("%s did not answer in time", host)
 	}

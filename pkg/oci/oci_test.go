@@ -7,8 +7,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -185,21 +183,81 @@ func TestHostileRegistries(t *testing.T) {
 	}
 }
 
-func TestTLS(t *testing.T) {
-	server := httptest.NewTLSServer(newRegistry())
-	t.Cleanup(server.Close)
-	ref := reference(t, "oci://example.com:%s/kafka:1.0.0", server.URL[strings.LastIndex(server.URL, ":")+1:])
-	if _, err := oci.New(oci.Options{CAFile: filepath.Join(t.TempDir(), "none")}); err == nil {
-		t.Error("a file of authorities that does not exist is accepted")
-	}
-	empty := filepath.Join(t.TempDir(), "empty.pem")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+// TestSignKeepsOtherSignatures adds signatures to those that cosign has written with certificates, of which nothing is known here.
+func TestSignKeepsOtherSignatures(t *testing.T) {
+	client, ctx := newClient(t, oci.Options{}), context.Background()
+	honest := newRegistry()
+	host, mirror := serve(t, honest), serve(t, newRegistry())
+	place := reference(t, "oci://%s/kafka:1.0.0", host)
+	made := newArtifact(t, "a tarball")
+	if _, err := client.Push(ctx, place, made, false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := oci.New(oci.Options{CAFile: empty}); err == nil || !strings.Contains(err.Error(), "contains no certificate") {
+	place.Tag, place.Digest = "", made.Digest
+	first := artifact.NewSignature(signature.Signature{Payload: []byte(`{"critical":{}}`), Signature: []byte("keyless")})
+	first.Annotations["dev.sigstore.cosign/certificate"] = "a certificate"
+	foreign, err := artifact.NewSignatures(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Push(ctx, reference(t, "oci://%s/kafka:%s", host, artifact.SignatureTag(made.Digest)), foreign, false); err != nil {
+		t.Fatal(err)
+	}
+	for i := range signature.MaxSignatures - 1 {
+		for range 2 {
+			if err := client.Sign(ctx, place, signature.Signature{Payload: []byte(`{"critical":{}}`), Signature: []byte{byte(i)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err = client.Sign(ctx, place, signature.Signature{Payload: []byte(`{"critical":{}}`), Signature: []byte("one too many")})
+	if err == nil || !strings.Contains(err.Error(), "more than the limit of 10") {
 		t.Errorf("got %v", err)
 	}
-	if ref.Host == "" || oci.IsLoopback(ref.Host) || !oci.IsLoopback("127.0.0.1:5000") || !oci.IsLoopback("[::1]:5000") || oci.IsLoopback("localhost.example.com") {
-		t.Error("only registries on this machine use plain http")
+	target := reference(t, "oci://%s/kafka:1.0.0", mirror)
+	for range 2 {
+		if _, copied, err := client.CopySigned(ctx, place, target, false); err != nil || copied != signature.MaxSignatures {
+			t.Fatalf("got %d, %v", copied, err)
+		}
+	}
+	response, err := http.Get("http://" + mirror + "/v2/kafka/manifests/" + artifact.SignatureTag(made.Digest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	manifest, err := io.ReadAll(response.Body)
+	if err != nil || strings.Count(string(manifest), artifact.PayloadMediaType) != signature.MaxSignatures || !strings.Contains(string(manifest), "a certificate") {
+		t.Errorf("got %s, %v", manifest, err)
+	}
+}
+
+// TestCopyNamesTheSide checks that an error of a copy names the registry that refused.
+func TestCopyNamesTheSide(t *testing.T) {
+	client, ctx := newClient(t, oci.Options{}), context.Background()
+	host, closed := serve(t, newRegistry()), serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	from, to := reference(t, "oci://%s/kafka:1.0.0", host), reference(t, "oci://%s/mirror:1.0.0", closed)
+	if _, err := client.Push(ctx, from, newArtifact(t, "a tarball"), false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Copy(ctx, from, to, false); err == nil || !strings.Contains(err.Error(), to.String()+": "+closed+" refused access") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := client.Copy(ctx, to, from, false); err == nil || !strings.Contains(err.Error(), to.String()+": "+closed+" refused access") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestPullChecksTheHighestVersion checks that a registry cannot present an older version as the highest one.
+func TestPullChecksTheHighestVersion(t *testing.T) {
+	client, ctx := newClient(t, oci.Options{}), context.Background()
+	host := serve(t, newRegistry())
+	if _, err := client.Push(ctx, reference(t, "oci://%s/kafka:9.0.0", host), newArtifact(t, "a tarball"), false); err != nil { // of version 1.0.0
+		t.Fatal(err)
+	}
+	if _, err := client.Pull(ctx, reference(t, "oci://%s/kafka", host)); err == nil || !strings.Contains(err.Error(), `names version "1.0.0"`) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := client.Pull(ctx, reference(t, "oci://%s/kafka:9.0.0", host)); err != nil {
+		t.Error(err)
 	}
 }

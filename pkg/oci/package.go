@@ -3,7 +3,6 @@ package oci
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -38,6 +37,11 @@ func (c *Client) Pull(ctx context.Context, ref artifact.Reference) (*Pulled, err
 		layer, err := artifact.ParsePackage(manifest)
 		if err != nil {
 			return err
+		}
+		if ref.Target() == "" { // the registry says which versions it has
+			if err := artifact.CheckTag(manifest, resolved.Tag); err != nil {
+				return err
+			}
 		}
 		tarball, err := readBlob(ctx, at, layer, "tarball")
 		if err != nil {
@@ -82,7 +86,17 @@ func hasTag(ctx context.Context, at *remote.Repository, ref artifact.Reference, 
 
 // Signatures returns the signatures of the artifact with the digest of the reference, which are not verified; none if it has none.
 func (c *Client) Signatures(ctx context.Context, ref artifact.Reference) ([]signature.Signature, error) {
+	layers, err := c.signatureLayers(ctx, ref)
 	var found []signature.Signature
+	for _, layer := range layers {
+		found = append(found, artifact.SignatureOf(layer))
+	}
+	return found, err
+}
+
+// signatureLayers returns the layers with the signatures of the artifact with the digest of the reference.
+func (c *Client) signatureLayers(ctx context.Context, ref artifact.Reference) ([]artifact.Blob, error) {
+	var layers []artifact.Blob
 	ref.Tag, ref.Digest = artifact.SignatureTag(ref.Digest), ""
 	err := c.within(ctx, ref, func(ctx context.Context, at *remote.Repository) error {
 		manifest, _, err := readManifest(ctx, at, ref)
@@ -92,34 +106,75 @@ func (c *Client) Signatures(ctx context.Context, ref artifact.Reference) ([]sign
 		if err != nil {
 			return err
 		}
-		layers, err := artifact.ParseSignatures(manifest)
+		listed, err := artifact.ParseSignatures(manifest)
 		if err != nil {
 			return err
 		}
-		for _, layer := range layers {
-			payload, err := readBlob(ctx, at, layer.Descriptor, "payload of a signature")
+		for _, layer := range listed {
+			payload, err := readBlob(ctx, at, layer, "payload of a signature")
 			if err != nil {
 				return err
 			}
-			found = append(found, signature.Signature{Payload: payload, Signature: layer.Signature})
+			layers = append(layers, artifact.Blob{Descriptor: layer, Data: payload})
 		}
 		return nil
 	})
-	return found, err
+	return layers, err
 }
 
 // Sign adds a signature to those of the artifact with the digest of the reference.
 func (c *Client) Sign(ctx context.Context, ref artifact.Reference, s signature.Signature) error {
-	existing, err := c.Signatures(ctx, ref)
-	if err != nil {
-		return err
-	}
-	signed, err := artifact.NewSignatures(signature.Add(existing, s))
-	if err != nil {
-		return err
-	}
+	return c.addSignature(ctx, ref, artifact.NewSignature(s))
+}
+
+// signAttempts is the number of attempts to add a signature while others do the same: registries have no optimistic locking.
+const signAttempts = 5
+
+// addSignature adds a layer to the signatures of the artifact with the digest of the reference.
+func (c *Client) addSignature(ctx context.Context, ref artifact.Reference, layer artifact.Blob) error {
 	ref.Tag, ref.Digest = artifact.SignatureTag(ref.Digest), ""
-	return c.within(ctx, ref, func(ctx context.Context, at *remote.Repository) error { return write(ctx, at, signed, ref.Tag) })
+	return c.within(ctx, ref, func(ctx context.Context, at *remote.Repository) error {
+		for range signAttempts {
+			signed, err := withSignature(ctx, at, ref, layer)
+			if err != nil || signed == nil {
+				return err
+			}
+			if err := write(ctx, at, *signed, ref.Tag); err != nil {
+				return err
+			}
+			now, err := at.Resolve(ctx, ref.Tag)
+			if err != nil || now.Digest.String() == signed.Digest {
+				return err
+			}
+		}
+		return errors.New("other programs add signatures at the same time: try again")
+	})
+}
+
+// withSignature returns an artifact with the signatures at a tag and one more; nil if that is among them.
+func withSignature(ctx context.Context, at *remote.Repository, tag artifact.Reference, layer artifact.Blob) (*artifact.Artifact, error) {
+	manifest, _, err := readManifest(ctx, at, tag)
+	if isNotFound(err) {
+		made, err := artifact.NewSignatures(layer)
+		return &made, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	listed, err := artifact.ParseSignatures(manifest)
+	if err != nil || artifact.HasSignature(listed, layer) {
+		return nil, err
+	}
+	described, err := artifact.ParseConfig(manifest)
+	if err != nil {
+		return nil, err
+	}
+	config, err := readBlob(ctx, at, described, "configuration of signatures")
+	if err != nil {
+		return nil, err
+	}
+	made, err := artifact.AddSignature(manifest, config, layer)
+	return &made, err
 }
 
 // verifying is a repository whose contents are verified while they are read, so that no copy is made of something else.
@@ -156,10 +211,7 @@ func (b *verifiedBody) Read(into []byte) (int, error) {
 func (c *Client) Copy(ctx context.Context, from, to artifact.Reference, overwrite bool) (artifact.Reference, error) {
 	copied := from
 	err := c.within(ctx, from, func(ctx context.Context, source *remote.Repository) error {
-		target, err := c.open(to)
-		if err != nil {
-			return err
-		}
+		var err error
 		if copied, err = resolveTag(ctx, source, from); err != nil {
 			return err
 		}
@@ -171,21 +223,30 @@ func (c *Client) Copy(ctx context.Context, from, to artifact.Reference, overwrit
 		if to.Tag == "" {
 			to.Tag = copied.Tag
 		}
-		if to.Tag != "" {
-			if _, err := hasTag(ctx, target, to, copied.Digest, overwrite); err != nil {
-				return fmt.Errorf("%s: %w", to, explain(to.Host, err))
-			}
+		if err := c.copyGraph(ctx, source, to, root, overwrite); err != nil {
+			return explainCopy(err, copied, to)
 		}
-		options := oras.CopyGraphOptions{Concurrency: copyConcurrency, MaxMetadataBytes: artifact.MaxManifestBytes}
-		if err := oras.CopyGraph(ctx, verifying{source}, target, root, options); err != nil {
-			return fmt.Errorf("copying to %s: %w", to, explain(to.Host, err))
-		}
-		if to.Tag == "" {
-			return nil
-		}
-		return target.Tag(ctx, root, to.Tag)
+		return nil
 	})
 	return copied, err
+}
+
+// copyGraph copies a manifest with all that it refers to.
+func (c *Client) copyGraph(ctx context.Context, source *remote.Repository, to artifact.Reference, root imagespec.Descriptor, overwrite bool) error {
+	target, err := c.open(to)
+	if err != nil {
+		return err
+	}
+	if to.Tag != "" {
+		if _, err := hasTag(ctx, target, to, root.Digest.String(), overwrite); err != nil {
+			return err
+		}
+	}
+	options := oras.CopyGraphOptions{Concurrency: copyConcurrency, MaxMetadataBytes: artifact.MaxManifestBytes}
+	if err := oras.CopyGraph(ctx, verifying{source}, target, root, options); err != nil || to.Tag == "" {
+		return err
+	}
+	return target.Tag(ctx, root, to.Tag)
 }
 
 // copyConcurrency is the number of contents that are copied at a time.
@@ -196,24 +257,13 @@ func (c *Client) CopySigned(ctx context.Context, from, to artifact.Reference, ov
 	if copied, err = c.Copy(ctx, from, to, overwrite); err != nil {
 		return copied, 0, err
 	}
-	found, err := c.Signatures(ctx, copied)
+	found, err := c.signatureLayers(ctx, copied)
 	if err != nil || len(found) == 0 {
 		return copied, 0, err
 	}
 	to.Tag, to.Digest = "", copied.Digest
-	existing, err := c.Signatures(ctx, to)
-	if err != nil {
-		return copied, 0, err
-	}
-	if len(existing) == 0 {
-		tag := artifact.SignatureTag(copied.Digest)
-		source, target := copied, to
-		source.Tag, source.Digest, target.Tag, target.Digest = tag, "", tag, ""
-		_, err = c.Copy(ctx, source, target, true)
-		return copied, len(found), err
-	}
-	for _, s := range found {
-		if err := c.Sign(ctx, to, s); err != nil {
+	for _, layer := range found {
+		if err := c.addSignature(ctx, to, layer); err != nil {
 			return copied, 0, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,7 +27,7 @@ func NewTransport() *http.Transport {
 	}
 }
 
-// CheckRedirect follows no redirect from https to http, and sends no credentials to another server.
+// CheckRedirect follows no redirect from https to http, and sends no credentials to another server, nor to any after it.
 func CheckRedirect(next *http.Request, before []*http.Request) error {
 	last := before[len(before)-1].URL
 	switch {
@@ -35,7 +36,9 @@ func CheckRedirect(next *http.Request, before []*http.Request) error {
 	case last.Scheme == "https" && next.URL.Scheme != "https":
 		return fmt.Errorf("redirected from https to %s", next.URL.Redacted())
 	}
-	if !IsSameOrigin(last.String(), next.URL.String()) {
+	first := before[0].URL.String()
+	isElsewhere := func(r *http.Request) bool { return !IsSameOrigin(first, r.URL.String()) }
+	if isElsewhere(next) || slices.ContainsFunc(before, isElsewhere) { // each request gets the headers of the first one again
 		next.Header.Del("Authorization")
 	}
 	return nil

@@ -87,7 +87,7 @@ func verifySignature(ctx context.Context, client *oci.Client, pulled *oci.Pulled
 	if err != nil {
 		return err
 	}
-	if _, err := signature.VerifyArtifact(pulled.Reference.Digest, found, keys); err != nil {
+	if _, err := signature.VerifyArtifact(pulled.Reference.Digest, nil, found, keys); err != nil {
 		return fmt.Errorf("%s: %w", pulled.Reference, err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package artifacts
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -31,16 +32,19 @@ func NewCmdSign(f *hubclient.Factory, runF func(context.Context, *SignOptions) e
 	cmd := &cobra.Command{
 		Use:   "sign SOURCE --key FILE",
 		Short: "Sign a package in an OCI registry",
-		Long: "Sign the package at SOURCE, oci://HOST/PATH with :TAG or @DIGEST, with the private key in FILE, as cosign does: 'cosign verify --key'\n" +
-			"accepts the signature. It also covers the content of every OperatorVersion in the package, so that a hub that requires signatures accepts\n" +
-			"it. Signatures with other keys stay.\n\n" +
+		Long: "Sign the package at SOURCE, oci://HOST/PATH@DIGEST, with the private key in FILE, in cosign's format. 'package push' and 'package pull' print\n" +
+			"the digest: what a tag names is decided by the registry. The signature also covers the content of every OperatorVersion in the package, with\n" +
+			"the packages and charts that it refers to, and what is signed is printed. Other signatures stay.\n\n" +
 			"The password of an encrypted key is read from the environment variable " + registries.PasswordVariable + ".",
-		Example: "  kubectl addon package sign oci://registry.example.com/packages/kafka:1.0.0 --key cosign.key",
+		Example: "  kubectl addon package sign oci://registry.example.com/packages/kafka@sha256:… --key cosign.key",
 		Args:    terminal.Exactly("SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if o.place, err = artifact.Parse(args[0]); err != nil {
 				return terminal.Usagef(cmd, "%v", err)
+			}
+			if o.place.Digest == "" {
+				return terminal.Usagef(cmd, "SOURCE needs a digest, %s@sha256:…, which 'package push' prints: what a tag names is decided by the registry", o.place)
 			}
 			if o.key == "" {
 				return terminal.Usagef(cmd, "--key is missing: create a pair of keys with 'cosign generate-key-pair'")
@@ -63,6 +67,10 @@ func runSign(ctx context.Context, o *SignOptions) error {
 	if err != nil {
 		return err
 	}
+	contents, err := loaded.Contents()
+	if err != nil {
+		return err
+	}
 	client, err := o.reader.Client()
 	if err != nil {
 		return err
@@ -70,5 +78,5 @@ func runSign(ctx context.Context, o *SignOptions) error {
 	if err := client.Sign(ctx, ref, signed); err != nil {
 		return err
 	}
-	return printers.WriteEscaped(o.Out, ref.String()+" signed\n")
+	return printers.WriteEscaped(o.Out, ref.String()+" signed:\n  "+strings.Join(contents, "\n  ")+"\n")
 }

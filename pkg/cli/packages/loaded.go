@@ -229,7 +229,7 @@ func (l *Loaded) Missing(ctx context.Context, c client.Client, namespace string)
 
 // Push stores the package on a hub, as the command does.
 func (l *Loaded) Push(ctx context.Context, c client.Client, out io.Writer, namespace string) error {
-	return push(ctx, c, out, l.bundle, namespace, l.signatures)
+	return push(ctx, c, out, l.bundle, namespace, signatures{found: l.signatures})
 }
 
 // Reader reads packages at locations for commands of other packages. It needs no hub.
@@ -253,6 +253,19 @@ func (r *Reader) Pulled(place string) *oci.Pulled { return r.pulled[place] }
 // Sign signs a statement with the content of the OperatorVersions of the package, with the private key in a file.
 func (l *Loaded) Sign(keyFile string, statement signature.Statement) (signature.Signature, error) {
 	return l.bundle.sign(keyFile, statement)
+}
+
+// Contents returns a line for each OperatorVersion of the package and each chart that was fetched for it, with their digests.
+func (l *Loaded) Contents() ([]string, error) {
+	digests, err := l.bundle.contentDigests()
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(digests)) {
+		lines = append(lines, fmt.Sprintf("OperatorVersion %s %s", name, digests[name]))
+	}
+	for _, c := range l.Charts() {
+		lines = append(lines, fmt.Sprintf("chart %s %s %s", c.Name, c.Version, c.Digest))
+	}
+	return lines, err
 }
 
 // Charts returns the charts that were fetched for the package and its children, each once.

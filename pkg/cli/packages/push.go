@@ -113,25 +113,40 @@ func runPush(ctx context.Context, o *PushOptions) error {
 	return hubclient.Advise(push(ctx, c, o.Out, b, namespace, signatures), namespace)
 }
 
-// signaturesFor returns the signatures of a package that is stored on the hub: those in registries, and one with the private key. It requires one by
-// the public keys, if there are any.
-func (o *PushOptions) signaturesFor(ctx context.Context, b *bundle) ([]signature.Signature, error) {
+// signaturesFor returns the signatures of a package that is stored on the hub: those in registries, and one with the private key. If there are public keys,
+// it requires one by them, and returns only those by them.
+func (o *PushOptions) signaturesFor(ctx context.Context, b *bundle) (signatures, error) {
 	found, err := o.signatures(ctx)
 	if err != nil {
-		return nil, err
+		return signatures{}, err
 	}
 	if len(o.keys) > 0 {
 		if _, err := o.verifySignature(ctx, b, o.name, o.keys); err != nil {
-			return nil, err
+			return signatures{}, err
 		}
+		keys, err := registries.ReadKeys(o.keys)
+		if err != nil {
+			return signatures{}, err
+		}
+		found = signature.By(found, keys)
 	}
-	if o.signKey == "" {
-		return found, nil
+	if o.signKey != "" {
+		root := b.root()
+		_, version := root.objects("")
+		signed, err := b.sign(o.signKey, signature.Statement{Digest: signature.ContentDigest(version)})
+		if err != nil {
+			return signatures{}, err
+		}
+		found = append(found, signed)
 	}
-	root := b.root()
-	_, version := root.objects("")
-	signed, err := b.sign(o.signKey, signature.Statement{Digest: signature.ContentDigest(version)})
-	return append(found, signed), err
+	return signatures{found, len(o.keys) > 0 || o.signKey != ""}, nil
+}
+
+// signatures are those of packages that are stored on the hub.
+type signatures struct {
+	found []signature.Signature
+	// required is set if each OperatorVersion must get one.
+	required bool
 }
 
 // publish pushes a package to a registry.
@@ -252,7 +267,7 @@ func (l *loader) loadPortable(ctx context.Context, name string) (b *bundle, file
 
 // push stores a package and its dependencies, dependencies first, and what is too large for each OperatorVersion after it. It stores nothing if one
 // of the versions exists on the hub with different content.
-func push(ctx context.Context, c client.Client, out io.Writer, b *bundle, namespace string, signatures []signature.Signature) error {
+func push(ctx context.Context, c client.Client, out io.Writer, b *bundle, namespace string, signed signatures) error {
 	members := b.distinct()
 	exists, err := findExisting(ctx, c, members, namespace)
 	if err != nil {
@@ -282,7 +297,7 @@ func push(ctx context.Context, c client.Client, out io.Writer, b *bundle, namesp
 			err = storeContent(ctx, c, out, version, m.charts, exists[version.Name])
 		}
 		if err == nil {
-			err = storeSignatures(ctx, c, out, version, signatures)
+			err = signed.store(ctx, c, out, version)
 		}
 		if err != nil {
 			return err

@@ -103,24 +103,43 @@ func storePart(
 	return did, nil
 }
 
-// storeSignatures adds the signatures about an OperatorVersion to those that it has on the hub.
-func storeSignatures(ctx context.Context, c client.Client, out io.Writer, version *kudo.OperatorVersion, signatures []signature.Signature) error {
-	about := signature.About(signatures, version.Name)
-	if len(about) == 0 {
+// store adds the signatures about an OperatorVersion to those that it has on the hub, and drops those that are about other content.
+func (s signatures) store(ctx context.Context, c client.Client, out io.Writer, version *kudo.OperatorVersion) error {
+	if !signature.IsNamed(s.found, version.Name) {
 		return nil
 	}
 	stored := &kudo.OperatorVersion{}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(version), stored); err != nil {
 		return fmt.Errorf("reading OperatorVersion %q: %w", version.Name, err)
 	}
+	about := signature.About(s.found, stored)
+	switch {
+	case len(about) == 0 && s.required:
+		return fmt.Errorf("OperatorVersion %q is not signed: the signature is about other content than the hub stores: raise operatorVersion", version.Name)
+	case len(about) == 0:
+		return report(out, "operatorversion", version.Name, "not signed: its signatures are about other content")
+	}
+	return addSignatures(ctx, c, out, stored, about)
+}
+
+// addSignatures adds signatures to those that an OperatorVersion has on the hub.
+func addSignatures(ctx context.Context, c client.Client, out io.Writer, stored *kudo.OperatorVersion, about []signature.Signature) error {
 	before := stored.Annotations[kudo.AnnotationSignatures]
 	existing, err := signature.Parse(before)
 	if err != nil { // what another writer left there proves nothing
 		existing = nil
 	}
-	value, err := signature.Encode(signature.Add(existing, about...))
-	if err != nil || value == before {
-		return err
+	all, err := signature.Add(signature.About(existing, stored), about...)
+	value := ""
+	if err == nil {
+		value, err = signature.Encode(all)
+	}
+	if err != nil {
+		return fmt.Errorf("OperatorVersion %q: %w: if none of those that it has is needed, remove them with 'kubectl annotate operatorversions.kudo.dev -n %s %s %s-'",
+			stored.Name, err, stored.Namespace, stored.Name, kudo.AnnotationSignatures)
+	}
+	if value == before {
+		return nil
 	}
 	signed := stored.DeepCopy()
 	if signed.Annotations == nil {
@@ -129,9 +148,9 @@ func storeSignatures(ctx context.Context, c client.Client, out io.Writer, versio
 	signed.Annotations[kudo.AnnotationSignatures] = value
 	err = c.Patch(ctx, signed, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}), client.FieldOwner(hubclient.FieldManager))
 	if err != nil {
-		return fmt.Errorf("adding the signatures of OperatorVersion %q: %w", version.Name, err)
+		return fmt.Errorf("adding the signatures of OperatorVersion %q: %w", stored.Name, err)
 	}
-	return report(out, "operatorversion", version.Name, "signed")
+	return report(out, "operatorversion", stored.Name, "signed")
 }
 
 // own makes an OperatorVersion the owner of an OperatorContent of an earlier one of that name, with which it would be collected.

@@ -66,45 +66,24 @@ func runVerify(ctx context.Context, o *VerifyOptions) error {
 	if err != nil {
 		return err
 	}
-	var signed *signature.Statement
+	verdict := b.verdict(o.name)
 	if len(o.keys) > 0 {
-		statement, err := o.loader.verifySignature(ctx, b, o.name, o.keys)
-		if err != nil {
+		if verdict.SignedDigest, err = o.loader.verifySignature(ctx, b, o.name, o.keys); err != nil {
 			return err
 		}
-		signed = &statement
 	}
 	invalid := b.checkValid(o.name)
 	text := b.problemsText() + b.fetchedText()
 	if invalid == nil {
 		text += fmt.Sprintf("package %s is valid: OperatorVersion %s%s\n", o.name, versionName(b.root().pkg), b.childrenText())
 	}
-	if signed != nil {
-		text += signedText(b, *signed)
+	if verdict.SignedDigest != "" {
+		text += fmt.Sprintf("the signature is valid, for %s and the content of every OperatorVersion\n", verdict.SignedDigest)
 	}
-	if err := o.output.Print(o.Out, terminal.Shown{Text: text, Data: b.verdict(o.name)}); err != nil {
+	if err := o.output.Print(o.Out, terminal.Shown{Text: text, Data: verdict}); err != nil {
 		return err
 	}
 	return invalid
-}
-
-// signedText says what the signature of a package covers.
-func signedText(b *bundle, signed signature.Statement) string {
-	digests, err := b.contentDigests()
-	var others []string
-	for name, digest := range digests {
-		if signed.Versions[name] != digest {
-			others = append(others, name)
-		}
-	}
-	slices.Sort(others)
-	switch {
-	case err == nil && len(others) == 0:
-		return fmt.Sprintf("the signature is valid, for %s and the content of every OperatorVersion\n", signed.Digest)
-	default:
-		return fmt.Sprintf("the signature is valid, for %s; a hub that requires signatures does not accept it: sign with 'kubectl addon package sign', which "+
-			"covers the content of OperatorVersions\n", signed.Digest)
-	}
 }
 
 // contentDigests returns the digests of the OperatorVersions in a bundle, which its signature covers. Versions on the hub have signatures of their own.
@@ -121,29 +100,33 @@ func (b *bundle) contentDigests() (map[string]string, error) {
 	return digests, nil
 }
 
-// verifySignature returns the statement of a signature of the package at a reference to a registry by one of the public keys in files.
-func (l *loader) verifySignature(ctx context.Context, b *bundle, name string, files []string) (signature.Statement, error) {
+// verifySignature returns the digest of the package at a reference to a registry. It returns an error unless one of the public keys in files has signed it
+// and the content of each OperatorVersion in the bundle.
+func (l *loader) verifySignature(ctx context.Context, b *bundle, name string, files []string) (string, error) {
 	keys, err := registries.ReadKeys(files)
 	if err != nil {
-		return signature.Statement{}, err
+		return "", err
 	}
 	pulled := l.pulled[name]
 	if pulled == nil {
-		return signature.Statement{}, fmt.Errorf("--key is for packages in registries (oci://HOST/PATH): %s has no signature", text.Word(name))
+		return "", fmt.Errorf("--key is for packages in registries (oci://HOST/PATH): %s has no signature", text.Word(name))
 	}
 	registry, err := l.registries.Client()
 	if err != nil {
-		return signature.Statement{}, err
+		return "", err
 	}
 	found, err := registry.Signatures(ctx, pulled.Reference)
 	if err != nil {
-		return signature.Statement{}, err
+		return "", err
 	}
-	statement, err := signature.VerifyArtifact(pulled.Reference.Digest, found, keys)
+	digests, err := b.contentDigests()
+	if err == nil {
+		_, err = signature.VerifyArtifact(pulled.Reference.Digest, digests, found, keys)
+	}
 	if err != nil {
-		return statement, fmt.Errorf("%s: %w", pulled.Reference, err)
+		return "", fmt.Errorf("%s: %w", pulled.Reference, err)
 	}
-	return statement, nil
+	return pulled.Reference.Digest, nil
 }
 
 // verdict is the result of a verification for programs.
@@ -155,9 +138,11 @@ type verdict struct {
 	// Unverified lists child packages given only by name, which were not verified.
 	Unverified []string `json:"unverified,omitempty"`
 	// Charts lists the charts that were fetched.
-	Charts   []fetchedChart `json:"charts,omitempty"`
-	Valid    bool           `json:"valid"`
-	Problems []problem      `json:"problems"`
+	Charts []fetchedChart `json:"charts,omitempty"`
+	// SignedDigest is the digest of the package, if a signature was required.
+	SignedDigest string    `json:"signedDigest,omitempty"`
+	Valid        bool      `json:"valid"`
+	Problems     []problem `json:"problems"`
 }
 
 type problem struct {

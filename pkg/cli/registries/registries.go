@@ -23,7 +23,8 @@ type Flags struct {
 // AddTo adds the flags to a command.
 func (f *Flags) AddTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.options.PlainHTTP, "plain-http", false, "Connect to OCI registries without TLS. Those on this machine are always connected to without TLS.")
+	flags.StringSliceVar(&f.options.PlainHTTP, "plain-http", nil,
+		"Hosts of OCI registries, with their ports, that are connected to without TLS. Those on this machine always are.")
 	flags.StringVar(&f.options.CAFile, "ca-file", "", "File with certificate authorities of OCI registries, in addition to those of the system.")
 	flags.DurationVar(&f.options.Timeout, "registry-timeout", oci.DefaultTimeout, "Maximum duration of an operation on a package or image in an OCI registry.")
 }

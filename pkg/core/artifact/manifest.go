@@ -35,6 +35,9 @@ const (
 // AnnotationOperatorVersion is the annotation of a manifest with the name of the package's OperatorVersion.
 const AnnotationOperatorVersion = "dev.kudo.operator-version"
 
+// versionAnnotation is the annotation of a manifest with the version of the package (image-spec, annotations.md).
+const versionAnnotation = "org.opencontainers.image.version"
+
 // Descriptor describes a blob or a manifest.
 type Descriptor struct {
 	MediaType   string            `json:"mediaType"`
@@ -105,7 +108,7 @@ func annotationsOf(p *pack.Package) map[string]string {
 	}
 	annotations := map[string]string{
 		"org.opencontainers.image.title":       p.Name,
-		"org.opencontainers.image.version":     p.Version.Version,
+		versionAnnotation:                      p.Version.Version,
 		"org.opencontainers.image.description": p.Operator.Description,
 		"org.opencontainers.image.url":         p.Operator.URL,
 		"org.opencontainers.image.authors":     strings.Join(authors, ", "),
@@ -138,6 +141,32 @@ func TagOf(appVersion, version string) string {
 		}
 		return '_'
 	}, tag)
+}
+
+// CheckTag returns an error if the manifest of a package says that it is another version than a tag for which TagOf was used.
+func CheckTag(manifest []byte, tag string) error {
+	var parsed Manifest
+	if err := json.Unmarshal(manifest, &parsed); err != nil {
+		return fmt.Errorf("its manifest is invalid: %w", err)
+	}
+	version := parsed.Annotations[versionAnnotation]
+	if of := TagOf("", version); tag == of || strings.HasPrefix(tag, of+"_") {
+		return nil
+	}
+	return fmt.Errorf("tag %s is the highest version in the registry, but names version %s of the package: name the tag that you want", tag,
+		text.Quote(text.Truncate(version, maxReferenceBytes)))
+}
+
+// ParseConfig returns the configuration that a manifest lists.
+func ParseConfig(manifest []byte) (Descriptor, error) {
+	var parsed Manifest
+	if err := json.Unmarshal(manifest, &parsed); err != nil {
+		return Descriptor{}, fmt.Errorf("its manifest is invalid: %w", err)
+	}
+	if !IsDigest(parsed.Config.Digest) || parsed.Config.Size < 0 || parsed.Config.Size > MaxManifestBytes {
+		return Descriptor{}, errors.New("its manifest lists a configuration without a valid digest and size")
+	}
+	return parsed.Config, nil
 }
 
 // errNoPackage is the error of a manifest that is valid but not of a package.

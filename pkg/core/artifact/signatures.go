@@ -1,12 +1,16 @@
 package artifact
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/signature"
 )
 
@@ -26,39 +30,106 @@ const MaxPayloadBytes = 64 << 10
 // SignatureTag returns the tag of the signatures of an artifact: sha256-HEX.sig.
 func SignatureTag(digest string) string { return strings.Replace(digest, ":", "-", 1) + ".sig" }
 
-// NewSignatures returns the artifact of signatures.
-func NewSignatures(signatures []signature.Signature) (Artifact, error) {
-	var layers []Blob
-	var digests []string
-	for _, s := range signatures {
-		layer := newBlob(PayloadMediaType, s.Payload)
-		layer.Annotations = map[string]string{signatureAnnotation: base64.StdEncoding.EncodeToString(s.Signature)}
-		layers, digests = append(layers, layer), append(digests, layer.Digest)
-	}
+// NewSignature returns the layer of a signature.
+func NewSignature(s signature.Signature) Blob {
+	layer := newBlob(PayloadMediaType, s.Payload)
+	layer.Annotations = map[string]string{signatureAnnotation: base64.StdEncoding.EncodeToString(s.Signature)}
+	return layer
+}
+
+// NewSignatures returns the artifact of a first signature.
+func NewSignatures(layer Blob) (Artifact, error) {
 	config, err := json.Marshal(map[string]any{
 		"architecture": "", "os": "", "created": "0001-01-01T00:00:00Z", "config": map[string]any{},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": digests},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{layer.Digest}},
 	})
 	if err != nil {
 		return Artifact{}, fmt.Errorf("encoding the configuration of signatures: %w", err)
 	}
-	return assemble(Manifest{}, newBlob(imageConfigMediaType, config), layers...)
+	return assemble(Manifest{}, newBlob(imageConfigMediaType, config), layer)
 }
 
-// SignatureLayer is a layer of an artifact of signatures: the description of the payload, and its signature.
-type SignatureLayer struct {
-	Descriptor
-	Signature []byte
+// AddSignature returns an artifact of signatures with one more. Its blobs are only those that the artifact with the manifest and the configuration does not
+// have. What other programs wrote there stays as it is. It returns a *signature.LimitError if there are too many.
+func AddSignature(manifest, config []byte, layer Blob) (Artifact, error) {
+	layers, err := ParseSignatures(manifest)
+	if err != nil {
+		return Artifact{}, err
+	}
+	if len(layers) >= signature.MaxSignatures {
+		return Artifact{}, &signature.LimitError{Count: len(layers) + 1}
+	}
+	whole, err := decodeObject(manifest)
+	if err != nil {
+		return Artifact{}, fmt.Errorf("the manifest of the signatures is invalid: %w", err)
+	}
+	blobs := []Blob{layer}
+	if described, extended, err := withDiffID(config, layer.Digest); err == nil && extended {
+		blobs = append(blobs, described)
+		set(whole, map[string]any{"digest": described.Digest, "size": described.Size}, "config")
+	}
+	listed, _ := whole["layers"].([]any)
+	whole["layers"] = append(listed, layer.Descriptor)
+	encoded, err := json.Marshal(whole)
+	if err != nil {
+		return Artifact{}, fmt.Errorf("encoding the manifest of signatures: %w", err)
+	}
+	return Artifact{Manifest: encoded, Digest: content.DigestOf(encoded), Blobs: blobs}, nil
 }
 
-// ParseSignatures returns the signatures that a manifest lists. Other layers are ignored, and so are the signatures beyond the first
+// withDiffID returns the configuration of an image with a further layer. It reports whether it lists layers.
+func withDiffID(config []byte, digest string) (Blob, bool, error) {
+	whole, err := decodeObject(config)
+	if err != nil {
+		return Blob{}, false, err
+	}
+	rootfs, _ := whole["rootfs"].(map[string]any)
+	listed, is := rootfs["diff_ids"].([]any)
+	if !is {
+		return Blob{}, false, nil
+	}
+	rootfs["diff_ids"] = append(listed, digest)
+	encoded, err := json.Marshal(whole)
+	return newBlob(imageConfigMediaType, encoded), err == nil, err
+}
+
+// decodeObject decodes JSON with its numbers as they are.
+func decodeObject(data []byte) (map[string]any, error) {
+	var object map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	err := decoder.Decode(&object)
+	return object, err
+}
+
+// set sets values in the object at a field.
+func set(object, values map[string]any, field string) {
+	if inner, is := object[field].(map[string]any); is {
+		maps.Copy(inner, values)
+	}
+}
+
+// SignatureOf returns the signature in a layer.
+func SignatureOf(layer Blob) signature.Signature {
+	signed, _ := base64.StdEncoding.DecodeString(layer.Annotations[signatureAnnotation]) // ParseSignatures has decoded it
+	return signature.Signature{Payload: layer.Data, Signature: signed}
+}
+
+// HasSignature reports whether a layer is among those of signatures.
+func HasSignature(layers []Descriptor, layer Blob) bool {
+	return slices.ContainsFunc(layers, func(d Descriptor) bool {
+		return d.Digest == layer.Digest && d.Annotations[signatureAnnotation] == layer.Annotations[signatureAnnotation]
+	})
+}
+
+// ParseSignatures returns the layers with signatures that a manifest lists. Other layers are ignored, and so are the signatures beyond the first
 // signature.MaxSignatures.
-func ParseSignatures(manifest []byte) ([]SignatureLayer, error) {
+func ParseSignatures(manifest []byte) ([]Descriptor, error) {
 	var parsed Manifest
 	if err := json.Unmarshal(manifest, &parsed); err != nil {
 		return nil, fmt.Errorf("the manifest of the signatures is invalid: %w", err)
 	}
-	var layers []SignatureLayer
+	var layers []Descriptor
 	for _, layer := range parsed.Layers {
 		signed, err := base64.StdEncoding.DecodeString(layer.Annotations[signatureAnnotation])
 		if layer.MediaType != PayloadMediaType || err != nil || len(signed) == 0 || len(layers) == signature.MaxSignatures {
@@ -67,7 +138,7 @@ func ParseSignatures(manifest []byte) ([]SignatureLayer, error) {
 		if !IsDigest(layer.Digest) || layer.Size < 0 || layer.Size > MaxPayloadBytes {
 			return nil, errors.New("the manifest of the signatures lists a payload without a valid digest and size")
 		}
-		layers = append(layers, SignatureLayer{layer, signed})
+		layers = append(layers, layer)
 	}
 	return layers, nil
 }

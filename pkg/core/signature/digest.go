@@ -22,14 +22,18 @@ type file struct {
 
 // ContentDigest returns the digest that a signature covers, sha256:HEX: of the name of an OperatorVersion, of its spec, and of the digests of its
 // templates and charts. It does not depend on which templates OperatorContents store, which the release that pushed it decides, nor on defaults that
-// the API server adds. Readers of a file in OperatorContents compare it with its digest in the spec (content.Join).
+// the API server adds. It is empty if the OperatorVersion cannot be encoded, which no signature covers. Readers of a file in OperatorContents compare it with its digest in the spec (content.Join).
 func ContentDigest(version *kudo.OperatorVersion) string {
 	spec := version.NamedSpec().DeepCopy()
 	files := filesOf(spec)
 	spec.Operator = corev1.ObjectReference{Name: spec.Operator.Name}
 	spec.Templates, spec.Content = nil, nil
 	dropDefaults(spec)
-	return content.DigestOf(canonical(map[string]any{"name": version.Name, "spec": spec, "files": files}))
+	encoded, err := canonical(map[string]any{"name": version.Name, "spec": spec, "files": files})
+	if err != nil {
+		return ""
+	}
+	return content.DigestOf(encoded)
 }
 
 // filesOf lists the templates and charts by name. A name that is both a template and a file of OperatorContents is listed twice.
@@ -70,17 +74,14 @@ func withoutDefault[T ~string](value, standard T) T {
 
 // canonical returns a value as JSON in a form that does not depend on the order of fields. Nothing is dropped from it: that a field is set may mean
 // something even if it is empty, such as permissions.
-func canonical(value any) []byte {
+func canonical(value any) ([]byte, error) {
 	encoded, err := json.Marshal(value)
 	var plain any
 	if err == nil {
 		err = json.Unmarshal(encoded, &plain)
 	}
-	if err == nil {
-		encoded, err = json.Marshal(plain)
-	}
 	if err != nil {
-		return nil // it consists of strings, numbers, lists and maps
+		return nil, err
 	}
-	return encoded
+	return json.Marshal(plain)
 }

@@ -151,6 +151,8 @@ const (
 	maxScryptP = 16
 )
 
+func isWithin(parameter, limit int) bool { return parameter >= 1 && parameter <= limit } // scrypt.Key divides by them
+
 // decrypt decrypts a private key of cosign.
 func decrypt(data, password []byte) ([]byte, error) {
 	var key encryptedKey
@@ -160,7 +162,7 @@ func decrypt(data, password []byte) ([]byte, error) {
 	params := key.KDF.Params
 	const nonceBytes = 24
 	if key.KDF.Name != "scrypt" || key.Cipher.Name != "nacl/secretbox" || len(key.Cipher.Nonce) != nonceBytes ||
-		params.N > maxScryptN || params.R > maxScryptR || params.P > maxScryptP {
+		!isWithin(params.N, maxScryptN) || !isWithin(params.R, maxScryptR) || !isWithin(params.P, maxScryptP) {
 		return nil, errors.New("is encrypted in another way than cosign's (scrypt, nacl/secretbox)")
 	}
 	derived, err := scrypt.Key(password, key.KDF.Salt, params.N, params.R, params.P, sha256.Size)

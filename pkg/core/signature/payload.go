@@ -13,8 +13,8 @@ import (
 const payloadType = "cosign container image signature"
 
 // VersionPrefix begins the keys in the optional part of a payload that hold the content digests of OperatorVersions; the name of the OperatorVersion
-// follows it.
-const VersionPrefix = "kudo.dev/operator-version/"
+// follows it. Another way to compute the digests gets another prefix.
+const VersionPrefix = "kudo.dev/operator-version/v1/"
 
 // maxPayloadBytes limits a payload; a package with a hundred children needs less than a third.
 const maxPayloadBytes = 64 << 10

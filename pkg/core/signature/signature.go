@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -65,38 +66,69 @@ func Parse(annotation string) ([]Signature, error) {
 	return signatures, nil
 }
 
-// Add returns signatures with further ones, each once. If there are too many, the first ones are dropped.
-func Add(signatures []Signature, further ...Signature) []Signature {
+// Add returns signatures with further ones, each once. None is dropped for another, because who added it is not known: too many are an error.
+func Add(signatures []Signature, further ...Signature) ([]Signature, error) {
 	all := slices.Clone(signatures)
 	for _, s := range further {
 		if !slices.ContainsFunc(all, func(other Signature) bool { return s.equal(other) }) {
 			all = append(all, s)
 		}
 	}
-	return all[max(0, len(all)-MaxSignatures):]
+	if len(all) > MaxSignatures {
+		return nil, &LimitError{Count: len(all)}
+	}
+	return all, nil
+}
+
+// LimitError is the error of too many signatures.
+type LimitError struct{ Count int }
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%d signatures are more than the limit of %d", e.Count, MaxSignatures)
 }
 
 func (s Signature) equal(other Signature) bool {
 	return bytes.Equal(s.Payload, other.Payload) && bytes.Equal(s.Signature, other.Signature)
 }
 
-// About returns the signatures whose payloads name an OperatorVersion. They are not verified.
-func About(signatures []Signature, version string) []Signature {
-	var about []Signature
-	for _, s := range signatures {
+// IsNamed reports whether one of the signatures names an OperatorVersion. They are not verified.
+func IsNamed(signatures []Signature, version string) bool {
+	return slices.ContainsFunc(signatures, func(s Signature) bool {
 		statement, err := ParsePayload(s.Payload)
-		if _, names := statement.Versions[version]; err == nil && names {
-			about = append(about, s)
-		}
-	}
-	return about
+		_, names := statement.Versions[version]
+		return err == nil && names
+	})
 }
 
-// VerifyArtifact returns the statement of a signature by one of the keys about the artifact with that digest, or an error that says why there is none.
-func VerifyArtifact(digest string, signatures []Signature, keys []Key) (Statement, error) {
+// About returns the signatures that are about an OperatorVersion and its content. They are not verified.
+func About(signatures []Signature, version *kudo.OperatorVersion) []Signature {
+	digest := ContentDigest(version)
+	return slices.DeleteFunc(slices.Clone(signatures), func(s Signature) bool {
+		statement, err := ParsePayload(s.Payload)
+		return err != nil || digest == "" || statement.Versions[version.Name] != digest
+	})
+}
+
+// By returns the signatures that were made with one of the keys.
+func By(signatures []Signature, keys []Key) []Signature {
+	return slices.DeleteFunc(slices.Clone(signatures), func(s Signature) bool { return !s.matches(keys) })
+}
+
+// VerifyArtifact returns the statement of a signature by one of the keys about the artifact with that digest, which also covers the OperatorVersions
+// with those content digests, by name. Otherwise the error says why there is none.
+func VerifyArtifact(digest string, versions map[string]string, signatures []Signature, keys []Key) (Statement, error) {
 	return verify(signatures, keys, func(s Statement) error {
 		if s.Digest != digest {
 			return fmt.Errorf("it is about another artifact, %s", shorten(s.Digest))
+		}
+		for _, name := range slices.Sorted(maps.Keys(versions)) {
+			switch signed, is := s.Versions[name]; {
+			case !is:
+				return fmt.Errorf("it does not cover OperatorVersion %s: sign with 'kubectl addon package sign', which does", text.Quote(name))
+			case signed != versions[name] || signed == "":
+				return fmt.Errorf("it covers content %s of OperatorVersion %s, which has %s: the package, or what it refers to, was altered", shorten(signed),
+					text.Quote(name), shorten(versions[name]))
+			}
 		}
 		return nil
 	})
@@ -117,7 +149,7 @@ func VerifyVersion(version *kudo.OperatorVersion, keys []Key) error {
 		switch signed, is := s.Versions[version.Name]; {
 		case !is:
 			return fmt.Errorf("it is about other OperatorVersions (%s)", text.List(namesOf(s), maxListed))
-		case signed != found:
+		case signed != found || found == "":
 			return fmt.Errorf("it is about content %s, but the OperatorVersion has %s: it was altered, or pushed by a release of Tandem that stores it "+
 				"differently", shorten(signed), shorten(found))
 		}

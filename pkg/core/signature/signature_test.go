@@ -165,15 +165,90 @@ func TestVerifyArtifact(t *testing.T) {
 	if err != nil || string(again.Signature) != string(signed.Signature) {
 		t.Errorf("the same statement has another signature: %v", err)
 	}
-	if got, err := signature.VerifyArtifact(digest, []signature.Signature{signed}, trusted); err != nil || got.Place != "registry.example.com/kafka" {
+	if got, err := signature.VerifyArtifact(digest, nil, []signature.Signature{signed}, trusted); err != nil || got.Place != "registry.example.com/kafka" {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if _, err := signature.VerifyArtifact(other, []signature.Signature{signed}, trusted); err == nil || !strings.Contains(err.Error(), "another artifact") {
+	if _, err := signature.VerifyArtifact(other, nil, []signature.Signature{signed}, trusted); err == nil || !strings.Contains(err.Error(), "another artifact") {
 		t.Errorf("a signature is replayed: %v", err)
 	}
 	altered := signature.Signature{Payload: []byte(strings.Replace(string(signed.Payload), digest, other, 1)), Signature: signed.Signature}
-	if _, err := signature.VerifyArtifact(other, []signature.Signature{altered}, trusted); err == nil {
+	if _, err := signature.VerifyArtifact(other, nil, []signature.Signature{altered}, trusted); err == nil {
 		t.Error("an altered payload counts")
+	}
+}
+
+// TestVerifyArtifactCoversVersions requires that a signature covers all OperatorVersions of a package with their content.
+func TestVerifyArtifactCoversVersions(t *testing.T) {
+	private, public := newPair(t)
+	own, trusted := parse(t, private, public)
+	digest, first, second := content.DigestOf([]byte("a")), content.DigestOf([]byte("b")), content.DigestOf([]byte("c"))
+	about := func(versions map[string]string) signature.Signature {
+		signed, err := own.Sign(signature.Statement{Digest: digest, Versions: versions})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return signed
+	}
+	both := map[string]string{"shop": first, "cart": second}
+	for sentence, test := range map[string]struct {
+		versions   map[string]string
+		signatures []signature.Signature
+		want       string
+	}{
+		"all":                          {both, []signature.Signature{about(both)}, ""},
+		"more than all":                {map[string]string{"cart": second}, []signature.Signature{about(both)}, ""},
+		"one of two signatures":        {both, []signature.Signature{about(nil), about(both)}, ""},
+		"cosign's own":                 {both, []signature.Signature{about(nil)}, `it does not cover OperatorVersion "cart"`},
+		"not the child":                {both, []signature.Signature{about(map[string]string{"shop": first})}, `it does not cover OperatorVersion "cart"`},
+		"another child under its name": {map[string]string{"shop": first, "cart": first}, []signature.Signature{about(both)}, `of OperatorVersion "cart", which has`},
+		"no digest":                    {map[string]string{"shop": ""}, []signature.Signature{about(map[string]string{"shop": ""})}, "was altered"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			_, err := signature.VerifyArtifact(digest, test.versions, test.signatures, trusted)
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestAddDropsNothing checks that signatures of others do not push out those that exist.
+func TestAddDropsNothing(t *testing.T) {
+	numbered := func(from, to int) (all []signature.Signature) {
+		for i := from; i < to; i++ {
+			all = append(all, signature.Signature{Payload: []byte{byte(i)}})
+		}
+		return all
+	}
+	if got, err := signature.Add(numbered(0, 8), numbered(6, 10)...); err != nil || len(got) != signature.MaxSignatures {
+		t.Errorf("got %d, %v", len(got), err)
+	}
+	var limit *signature.LimitError
+	if _, err := signature.Add(numbered(0, 10), numbered(10, 11)...); !errors.As(err, &limit) || limit.Count != 11 {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestSelection selects the signatures about the content of an OperatorVersion, and those by a key.
+func TestSelection(t *testing.T) {
+	private, public := newPair(t)
+	own, trusted := parse(t, private, public)
+	version, altered := newVersion(), newVersion()
+	altered.Spec.Templates["service.yaml"] = "kind: Secret"
+	signatures, err := signature.Parse(sign(t, version, version, own).Annotations[kudo.AnnotationSignatures])
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := signature.Signature{Payload: signatures[0].Payload, Signature: []byte("forged")}
+	both := append(signatures, forged)
+	if got := signature.About(both, version); len(got) != 2 {
+		t.Errorf("%d signatures are about the content", len(got))
+	}
+	if got := signature.About(both, altered); len(got) != 0 || !signature.IsNamed(both, altered.Name) {
+		t.Errorf("%d signatures are about other content", len(got))
+	}
+	if got := signature.By(both, trusted); len(got) != 1 {
+		t.Errorf("%d signatures are by the key", len(got))
 	}
 }
 
@@ -208,16 +283,16 @@ func TestKeys(t *testing.T) {
 }
 
 // encrypt returns a private key as cosign encrypts it.
-func encrypt(t *testing.T, private, password []byte, n int) []byte {
+func encrypt(t *testing.T, private, password []byte, n, p int) []byte {
 	t.Helper()
 	block, _ := pem.Decode(private)
 	salt, nonce := make([]byte, 32), [24]byte{1}
-	derived, err := scrypt.Key(password, salt, n, 8, 1, 32)
+	derived, err := scrypt.Key(password, salt, n, 8, 1, 32) // p as in the file would fail here, too
 	if err != nil {
 		t.Fatal(err)
 	}
 	encoded, err := json.Marshal(map[string]any{
-		"kdf":        map[string]any{"name": "scrypt", "params": map[string]int{"N": n, "r": 8, "p": 1}, "salt": salt},
+		"kdf":        map[string]any{"name": "scrypt", "params": map[string]int{"N": n, "r": 8, "p": p}, "salt": salt},
 		"cipher":     map[string]any{"name": "nacl/secretbox", "nonce": nonce[:]},
 		"ciphertext": secretbox.Seal(nil, block.Bytes, &nonce, (*[32]byte)(derived)),
 	})
@@ -229,15 +304,20 @@ func encrypt(t *testing.T, private, password []byte, n int) []byte {
 
 func TestEncryptedPrivateKeys(t *testing.T) {
 	private, _ := newPair(t)
-	encrypted := encrypt(t, private, []byte("secret"), 1<<15)
+	encrypted := encrypt(t, private, []byte("secret"), 1<<15, 1)
 	if _, err := signature.ParsePrivateKey(encrypted, []byte("secret")); err != nil {
 		t.Error(err)
 	}
 	if _, err := signature.ParsePrivateKey(encrypted, []byte("wrong")); !errors.Is(err, signature.ErrPassword) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := signature.ParsePrivateKey(encrypt(t, private, nil, 1<<18), nil); err == nil || !strings.Contains(err.Error(), "in another way") {
+	if _, err := signature.ParsePrivateKey(encrypt(t, private, nil, 1<<18, 1), nil); err == nil || !strings.Contains(err.Error(), "in another way") {
 		t.Errorf("a key decides how much memory is used: %v", err)
+	}
+	for _, p := range []int{0, -1} { // scrypt divides by it
+		if _, err := signature.ParsePrivateKey(encrypt(t, private, nil, 1<<15, p), nil); err == nil || !strings.Contains(err.Error(), "in another way") {
+			t.Errorf("p = %d: got %v", p, err)
+		}
 	}
 	if _, err := signature.ParsePrivateKey([]byte("hello"), nil); err == nil {
 		t.Error("no key is a key")

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -112,7 +113,9 @@ var _ = Describe("packages in registries", func() {
 
 	It("are stored on the hub with signatures that a hub which requires them accepts", func(ctx context.Context) {
 		place := "oci://" + host + "/packages/shop"
-		succeed(run(ctx, "package", "push", shop, place, "--sign-key", own.private))
+		first := run(ctx, "package", "push", shop, place, "--sign-key", own.private)
+		succeed(first)
+		named := regexp.MustCompile(`oci://\S+@sha256:\w+`).FindString(first.out)
 
 		By("refusing another key before anything is stored")
 		refused := run(ctx, "package", "push", place, "--key", newKeyFiles().public, "-n", namespace)
@@ -136,7 +139,7 @@ var _ = Describe("packages in registries", func() {
 
 		By("adding a signature by a further key")
 		next := newKeyFiles()
-		succeed(run(ctx, "package", "sign", place, "--key", next.private))
+		succeed(run(ctx, "package", "sign", named, "--key", next.private))
 		succeed(run(ctx, "package", "push", place, "-n", namespace))
 		expectSigned(ctx)
 		Expect(signature.VerifyVersion(stored(ctx, "shop-1.10-1.0.0"), next.keys)).To(Succeed())
