@@ -51,6 +51,9 @@ func TestPackagesInRegistries(t *testing.T) {
 	clitest.WritePackage(t, "shop", "1.0.0", "package: ./cart")
 	clitest.WritePackage(t, "shop/cart", "0.2.0")
 	clitest.WritePackage(t, "changed/shop", "1.0.0")
+	clitest.WritePackage(t, "stack", "1.0.0", "package: oci://"+first+"/packages/shop:1.0.0")
+	clitest.WritePackage(t, "offline", "1.0.0", "package: oci://registry.invalid/packages/shop:1.0.0")
+	t.Setenv("TANDEM_CHART_MIRRORS", "oci://registry.invalid=oci://"+second+"/mirror")
 	clitest.WriteFile(t, "notes.txt", []byte("no key"))
 	writeKeys(t, "own")
 	writeKeys(t, "other")
@@ -85,6 +88,10 @@ func TestPackagesInRegistries(t *testing.T) {
 		{"", ExitOK, "verify oci://SECOND/mirror/packages/shop:1.0.0 --key own.pub"},
 		{"package-push-registry-signed", ExitOK, "push changed/shop oci://FIRST/packages/shop --overwrite --sign-key other.key"},
 		{"", ExitOK, "verify oci://FIRST/packages/shop:1.0.0 --key other.pub"},
+		{"package-push-stack", ExitOK, "push stack oci://FIRST/packages/stack"},
+		{"package-mirror-stack", ExitOK, "mirror oci://FIRST/packages/stack oci://SECOND/offline"},
+		{"", ExitOK, "verify oci://SECOND/offline/packages/stack"},
+		{"", ExitOK, "verify offline"},
 		{"", ExitOK, "show oci://SECOND/copies/shop:1.0.0"},
 		{"", ExitOK, "tree oci://SECOND/copies/shop:1.0.0"},
 		{"", ExitOK, "diff oci://FIRST/packages/shop:1.0.0 oci://SECOND/copies/shop:1.0.0"},
@@ -99,7 +106,7 @@ func TestPackagesInRegistries(t *testing.T) {
 			pushed = wholeDigest.FindString(output)
 		}
 		if step.golden != "" {
-			output = strings.NewReplacer(first, "first.example.com", second, "second.example.com").Replace(output)
+			output = strings.NewReplacer(first, "first.example.com", second, "second.example.com", strings.ReplaceAll(first, ":", "-"), "first.example.com").Replace(output)
 			clitest.Golden(t, step.golden, shownKey.ReplaceAllString(shownDigest.ReplaceAllString(output, "sha256:DIGEST"), "${1}KEY"))
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // DefaultPackageKeys is the name of the ConfigMap with the public keys of packages, in the namespace of the hub.
@@ -40,12 +41,15 @@ func (i *instances) watchKeys(mgr manager.Manager, b *builder.Builder) error {
 		return fmt.Errorf("watching the keys of packages: %w", err)
 	}
 	i.signatures = read.NewSignatures(keys, i.packageKeys)
-	b.WatchesRawSource(source.Kind[client.Object](keys, &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(i.all)))
+	b.WatchesRawSource(source.Kind(keys, &corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(i.all), controller.TypedChangeIn(viewKeys)))
 	return nil
 }
 
+// viewKeys returns what the hub reads of the ConfigMap with the keys of packages.
+func viewKeys(config *corev1.ConfigMap) string { return fmt.Sprint(config.Data) }
+
 // all returns all Instances: the keys of packages have changed.
-func (i *instances) all(ctx context.Context, _ client.Object) []reconcile.Request {
+func (i *instances) all(ctx context.Context, _ *corev1.ConfigMap) []reconcile.Request {
 	var found kudo.InstanceList
 	if err := i.client.List(ctx, &found, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache is being stopped: it never fails otherwise

@@ -54,8 +54,11 @@ func (e *placeError) Unwrap() error { return e.cause }
 func explainCopy(err error, from, to artifact.Reference) error {
 	var refused *errcode.ErrorResponse
 	var failed *url.Error
+	var conflict *TagConflictError
 	var requested *url.URL
 	switch {
+	case errors.As(err, &conflict):
+		return &placeError{to, conflict}
 	case errors.As(err, &refused):
 		requested = refused.URL
 	case errors.As(err, &failed):

@@ -16,11 +16,20 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// MirrorsVariable is the environment variable with mirrors of repositories and registries: FROM=TO, separated by spaces.
+// MirrorsVariable is the environment variable with mirrors of the repositories and registries of charts and packages: FROM=TO, separated by spaces.
 const MirrorsVariable = "TANDEM_CHART_MIRRORS"
 
 // fetchTimeout limits the time to fetch a chart, with the index of its repository.
 const fetchTimeout = 5 * time.Minute
+
+// Mirrors returns the mirrors that the user has set.
+func Mirrors() ([]catalog.Mirror, error) {
+	mirrors, err := catalog.ParseMirrors(os.Getenv(MirrorsVariable))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", MirrorsVariable, err)
+	}
+	return mirrors, nil
+}
 
 // New returns a client with the repositories and credentials of the user's Helm, and docker's credentials. As for Helm, HELM_REPOSITORY_CONFIG,
 // HELM_REGISTRY_CONFIG, HELM_CONFIG_HOME, DOCKER_CONFIG and the variables of proxies select them. A file that does not exist has none.
@@ -33,9 +42,9 @@ func New() (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	mirrors, err := catalog.ParseMirrors(os.Getenv(MirrorsVariable))
+	mirrors, err := Mirrors()
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", MirrorsVariable, err)
+		return nil, err
 	}
 	return &Client{
 		repositories: repositories, credentials: credentials, mirrors: mirrors, indexes: map[string]catalog.Index{}, transport: oci.NewTransport(),

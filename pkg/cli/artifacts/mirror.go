@@ -99,14 +99,15 @@ func runMirror(ctx context.Context, o *MirrorOptions) error {
 	if err := m.copyAll(ctx, loaded.Charts(), copies); err != nil {
 		return err
 	}
-	return printers.WriteEscaped(o.Out, m.chartsText()+registriesText(registries))
+	return printers.WriteEscaped(o.Out, m.mirrorsText()+registriesText(registries))
 }
 
 // mirror copies to the target.
 type mirror struct {
 	*MirrorOptions
 	client *oci.Client
-	charts []catalog.Mirror
+	// mirrors are those of charts and of packages to which others refer.
+	mirrors []catalog.Mirror
 }
 
 // copyAll copies all packages that were pulled, charts, and images.
@@ -132,8 +133,13 @@ func (m *mirror) copyAll(ctx context.Context, charts []*registry.Chart, images [
 // copyPackage copies a package that was pulled, with its signatures.
 func (m *mirror) copyPackage(ctx context.Context, place string) error {
 	from := m.reader.Pulled(place).Reference
-	_, name := cutLast(from.Repository)
-	to := m.to.Below("packages/" + name)
+	to := artifact.PackageMirror(from, m.to)
+	if place == m.from.String() {
+		_, name := cutLast(from.Repository)
+		to = m.to.Below("packages/" + name)
+	} else {
+		m.mirrors = append(m.mirrors, catalog.Mirror{From: from.Place(), To: to.Place()})
+	}
 	to.Tag = from.Tag
 	if m.dryRun {
 		return m.print(to, from.Digest, "would be copied")
@@ -165,7 +171,7 @@ func (m *mirror) copyChart(ctx context.Context, chart *registry.Chart) error {
 	to := above.Below(chart.Name)
 	to.Tag = catalog.TagOf(chart.Version)
 	if chart.Repository != "" {
-		m.charts = append(m.charts, catalog.Mirror{From: chart.Repository, To: above.Place()})
+		m.mirrors = append(m.mirrors, catalog.Mirror{From: chart.Repository, To: above.Place()})
 	}
 	if artifact.IsReference(chart.From) {
 		from, err := artifact.Parse(chart.From)
@@ -204,10 +210,10 @@ func (m *mirror) print(to artifact.Reference, digest, did string) error {
 	return printers.WriteEscaped(m.Out, fmt.Sprintf("%s %s\n", to, did))
 }
 
-// chartsText returns the setting with which charts are fetched from the mirror.
-func (m *mirror) chartsText() string {
+// mirrorsText returns the setting with which charts and packages are fetched from the mirror.
+func (m *mirror) mirrorsText() string {
 	var mirrors []string
-	for _, c := range m.charts {
+	for _, c := range m.mirrors {
 		mirrors = append(mirrors, c.From+"="+c.To)
 	}
 	if len(mirrors) == 0 {

@@ -17,7 +17,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandem-addons/tandem/pkg/chart/registry"
 	"github.com/tandem-addons/tandem/pkg/core/artifact"
+	"github.com/tandem-addons/tandem/pkg/core/catalog"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 )
 
@@ -323,20 +325,38 @@ func (l *loader) unpack(ctx context.Context, t tarball) (source, error) {
 	return at, err
 }
 
+// mirrored returns the reference from which a package is pulled: that of a mirror, if the user has set one.
+func mirrored(address string) (artifact.Reference, error) {
+	ref, err := artifact.Parse(address)
+	if err != nil {
+		return ref, err
+	}
+	mirrors, err := registry.Mirrors()
+	if err != nil {
+		return ref, err
+	}
+	at, err := artifact.Parse(catalog.MirrorOf(mirrors, ref.Place()))
+	if err != nil {
+		return ref, fmt.Errorf("the mirror of %s: %w", ref, err)
+	}
+	at.Tag, at.Digest = ref.Tag, ref.Digest
+	return at, nil
+}
+
 // fetchTarball returns the tarball at a URL or in a registry.
 func (l *loader) fetchTarball(ctx context.Context, address string) ([]byte, error) {
 	if !artifact.IsReference(address) {
 		return l.fetch(ctx, address)
 	}
-	ref, err := artifact.Parse(address)
+	ref, err := mirrored(address)
 	if err != nil {
 		return nil, err
 	}
-	registry, err := l.registries.Client()
+	client, err := l.registries.Client()
 	if err != nil {
 		return nil, err
 	}
-	pulled, err := registry.Pull(ctx, ref)
+	pulled, err := client.Pull(ctx, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 var (
 	configOf      = regexp.MustCompile(`\b(AddOnDeploymentConfig|ConfigMap) ([a-z0-9.-]+)/([a-z0-9.-]+)(?: sets variable|: | has| does not)`)
 	noVersion     = regexp.MustCompile(`\bOperatorVersion "?([a-z0-9.-]+)/[a-z0-9.-]+"? does not exist`)
+	noPublicKeys  = regexp.MustCompile(`\bkubectl create configmap ([a-z0-9.-]+) -n ([a-z0-9-]+) --from-file`)
 	replaced      = regexp.MustCompile(`was replaced: run a plan of Instance "([a-z0-9.-]+)"`)
 	noSecret      = regexp.MustCompile(`\bSecret ([a-z0-9-]+)/([a-z0-9.-]+) does not exist: create it with key "([A-Za-z0-9._-]+)"`)
 	noKey         = regexp.MustCompile(`\bSecret ([a-z0-9-]+)/([a-z0-9.-]+) has no key "([A-Za-z0-9._-]+)"`)
@@ -95,7 +96,9 @@ func (e *Explanation) fixPackage(addOn *addonv1alpha1.ManagedClusterAddOn, resol
 			e.suggest("kubectl addon package push DIR --namespace %s", version[1])
 		}
 	case kudo.ReasonOperatorVersionNotSigned:
-		if instance := e.view.Instances[addOn.Name]; instance != nil && instance.Spec.OperatorVersion.Namespace != "" {
+		if keys := noPublicKeys.FindStringSubmatch(resolved.Message); keys != nil {
+			e.suggest("kubectl create configmap %s --namespace %s --from-file=cosign.pub", keys[1], keys[2])
+		} else if instance := e.view.Instances[addOn.Name]; instance != nil && instance.Spec.OperatorVersion.Namespace != "" {
 			e.suggest("kubectl addon package push DIR --namespace %s --sign-key FILE", instance.Spec.OperatorVersion.Namespace)
 		}
 	case kudo.ReasonChildVersionNotFound, kudo.ReasonOperatorVersionInvalid, kudo.ReasonContentIncomplete:

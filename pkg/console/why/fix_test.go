@@ -72,6 +72,14 @@ func TestWhySuggestsACommandThatFixes(t *testing.T) {
 			blocked(kudo.ReasonOperatorVersionNotFound, "OperatorVersion addon-packages/shop-1.0.0 does not exist: push its package (kubectl addon package push DIR -n addon-packages), or use another version"),
 			[]string{"kubectl addon package push DIR --namespace addon-packages"},
 		},
+		"no signature": {
+			blocked(kudo.ReasonOperatorVersionNotSigned, "the hub runs only packages that are signed with a key in ConfigMap tandem-system/keys; sign the package and push it again (kubectl addon package push DIR -n addon-packages --sign-key FILE): OperatorVersion addon-packages/shop-1.0.0: it has no signature"),
+			[]string{"kubectl addon package push DIR --namespace addon-packages --sign-key FILE"},
+		},
+		"no keys of signatures": {
+			blocked(kudo.ReasonOperatorVersionNotSigned, "the hub runs only packages that are signed with a key in ConfigMap tandem-system/keys (it does not exist); store the public keys of those who sign there (kubectl create configmap keys -n tandem-system --from-file=cosign.pub): OperatorVersion addon-packages/shop-1.0.0: it has no signature"),
+			[]string{"kubectl create configmap keys --namespace tandem-system --from-file=cosign.pub"},
+		},
 		"a replaced version": {
 			blocked(kudo.ReasonOperatorVersionNotFound, `OperatorVersion a/b was replaced: run a plan of Instance "shop" to use the new one`),
 			[]string{"kubectl addon plan run shop deploy --cluster cluster1"},

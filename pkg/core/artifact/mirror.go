@@ -86,6 +86,12 @@ func pathOf(host string) string {
 	return strings.Trim(strings.NewReplacer(":", "-", "[", "", "]", "").Replace(strings.ToLower(host)), "-.")
 }
 
+// PackageMirror returns the place of a package to which another one refers, below a place in a registry. It keeps the name of its registry and its path, so
+// that two packages do not collide.
+func PackageMirror(from, below Reference) Reference {
+	return below.Below("packages/" + pathOf(from.Host) + "/" + from.Repository)
+}
+
 // ChartMirror returns the place of the charts of a repository below a place in a registry.
 func ChartMirror(repository string, below Reference) Reference {
 	_, rest, _ := strings.Cut(repository, "://")

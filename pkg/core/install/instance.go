@@ -245,8 +245,10 @@ type UnsignedVersion struct {
 	Name types.NamespacedName
 	// Reason says why there is none, or why those that it has do not count.
 	Reason string
-	// Keys is the ConfigMap with the keys.
-	Keys types.NamespacedName
+	// Keys is the ConfigMap with the keys, HasKeys whether it has any, and KeysProblem what is wrong with it; empty if nothing is.
+	Keys        types.NamespacedName
+	HasKeys     bool
+	KeysProblem string
 }
 
 // maxUnsigned is the number of unsigned versions that a message names.
@@ -261,9 +263,18 @@ func signatureRule(i Instance) []Problem {
 	for at, unsigned := range i.Unsigned {
 		lines[at] = fmt.Sprintf("OperatorVersion %s: %s", unsigned.Name, unsigned.Reason)
 	}
-	return []Problem{{kudo.ReasonOperatorVersionNotSigned, fmt.Sprintf("the hub runs only packages that are signed with a key in ConfigMap %s; sign the "+
-		"package and push it again (kubectl addon package push DIR -n %s --sign-key FILE): %s", i.Unsigned[0].Keys, VersionOf(i.Instance).Namespace,
-		strings.Join(text.Limit(lines, maxUnsigned, "more OperatorVersions"), "; "))}}
+	first := i.Unsigned[0]
+	wrong := ""
+	if first.KeysProblem != "" {
+		wrong = " (" + first.KeysProblem + ")"
+	}
+	fix := fmt.Sprintf("sign the package and push it again (kubectl addon package push DIR -n %s --sign-key FILE)", VersionOf(i.Instance).Namespace)
+	if !first.HasKeys {
+		fix = fmt.Sprintf("store the public keys of those who sign there (kubectl create configmap %s -n %s --from-file=cosign.pub)", first.Keys.Name,
+			first.Keys.Namespace)
+	}
+	return []Problem{{kudo.ReasonOperatorVersionNotSigned, fmt.Sprintf("the hub runs only packages that are signed with a key in ConfigMap %s%s; %s: %s",
+		first.Keys, wrong, fix, strings.Join(text.Limit(lines, maxUnsigned, "more OperatorVersions"), "; "))}}
 }
 
 // maxIncomplete is the number of missing or altered parts that a message names.

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,40 @@ func TestJudgeRequiresContent(t *testing.T) {
 	input.Instance = childOf("kafka", "another")
 	if got := Judge(input); got.Reason != kudo.ReasonOperatorVersionNotFound || strings.Contains(got.Message, "content") {
 		t.Errorf("of a replaced version: %s: %s", got.Reason, got.Message)
+	}
+}
+
+// TestJudgeRequiresSignatures checks the messages about packages that are not signed: each says what to do.
+func TestJudgeRequiresSignatures(t *testing.T) {
+	unsigned := UnsignedVersion{
+		Name: types.NamespacedName{Namespace: packages, Name: "kafka-1.0.0"}, Reason: "it has no signature",
+		Keys: types.NamespacedName{Namespace: "tandem-system", Name: "keys"},
+	}
+	of := func(problem string, hasKeys bool) UnsignedVersion {
+		unsigned.KeysProblem, unsigned.HasKeys = problem, hasKeys
+		return unsigned
+	}
+	const begin, end = "the hub runs only packages that are signed with a key in ConfigMap tandem-system/keys", ": OperatorVersion addon-packages/kafka-1.0.0: it has no signature"
+	const sign = "; sign the package and push it again (kubectl addon package push DIR -n addon-packages --sign-key FILE)"
+	for sentence, test := range map[string]struct {
+		unsigned []UnsignedVersion
+		want     string
+	}{
+		"keys":    {[]UnsignedVersion{of("", true)}, begin + sign + end},
+		"a typo":  {[]UnsignedVersion{of("a.pub contains no public key", true)}, begin + " (a.pub contains no public key)" + sign + end},
+		"no keys": {[]UnsignedVersion{of("it does not exist", false)}, begin + " (it does not exist); store the public keys of those who sign there (kubectl create configmap keys -n tandem-system --from-file=cosign.pub)" + end},
+		"many":    {slices.Repeat([]UnsignedVersion{of("", true)}, 5), begin + sign + strings.Repeat(end+";", 1)},
+		"signed":  {nil, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := Judge(Instance{Instance: newInstance("shop"), Version: version(), PackagesNamespace: packages, Unsigned: test.unsigned})
+			if (got.Reason == kudo.ReasonOperatorVersionNotSigned) != (test.want != "") || !strings.HasPrefix(got.Message, test.want) {
+				t.Errorf("got %s: %s\nwant %s", got.Reason, got.Message, test.want)
+			}
+			if len(test.unsigned) > maxUnsigned && !strings.HasSuffix(got.Message, "and 2 more OperatorVersions") {
+				t.Errorf("got %s", got.Message)
+			}
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package read
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/signature"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Signatures verifies the signatures of OperatorVersions with the keys in a ConfigMap. It remembers the results, because thousands of Instances may run
@@ -31,8 +33,9 @@ func NewSignatures(reader client.Reader, keys types.NamespacedName) *Signatures 
 
 // verifiedSignature identifies a verification. The spec of an OperatorVersion is immutable; its annotation and the ConfigMap are not.
 type verifiedSignature struct {
-	uid              types.UID
-	annotation, keys string
+	uid        types.UID
+	annotation [sha256.Size]byte // its digest: it may be large
+	keys       string
 }
 
 // Unsigned returns the OperatorVersions that lack a signature, of an Instance and of its child operators.
@@ -58,7 +61,9 @@ func (s *Signatures) Unsigned(ctx context.Context, state install.Instance) ([]in
 		}
 		met[version.UID] = true
 		if why := s.problemOf(version, keys, id); why != "" {
-			unsigned = append(unsigned, install.UnsignedVersion{Name: client.ObjectKeyFromObject(version), Reason: why + problem, Keys: s.keys})
+			unsigned = append(unsigned, install.UnsignedVersion{
+				Name: client.ObjectKeyFromObject(version), Reason: why, Keys: s.keys, HasKeys: len(keys) > 0, KeysProblem: problem,
+			})
 		}
 	}
 	return unsigned, nil
@@ -66,7 +71,7 @@ func (s *Signatures) Unsigned(ctx context.Context, state install.Instance) ([]in
 
 // problemOf returns why an OperatorVersion has no signature by one of the keys; empty if it has one.
 func (s *Signatures) problemOf(version *kudo.OperatorVersion, keys []signature.Key, id string) string {
-	of := verifiedSignature{uid: version.UID, annotation: version.Annotations[kudo.AnnotationSignatures], keys: id}
+	of := verifiedSignature{uid: version.UID, annotation: sha256.Sum256([]byte(version.Annotations[kudo.AnnotationSignatures])), keys: id}
 	if known, is := s.verified.Get(of); is {
 		return known.(string)
 	}
@@ -85,7 +90,7 @@ func (s *Signatures) readKeys(ctx context.Context) (keys []signature.Key, id, pr
 	if err := s.reader.Get(ctx, s.keys, config); client.IgnoreNotFound(err) != nil {
 		return nil, "", "", fmt.Errorf("reading ConfigMap %s: %w", s.keys, err)
 	} else if err != nil {
-		return nil, "", fmt.Sprintf("; ConfigMap %s does not exist", s.keys), nil
+		return nil, "", "it does not exist", nil
 	}
 	var problems []string
 	for name, data := range config.Data {
@@ -97,10 +102,13 @@ func (s *Signatures) readKeys(ctx context.Context) (keys []signature.Key, id, pr
 	}
 	if len(problems) > 0 {
 		slices.Sort(problems)
-		problem = fmt.Sprintf("; in ConfigMap %s, %s", s.keys, strings.Join(problems, "; "))
+		problem = strings.Join(text.Limit(problems, maxKeyProblems, "more entries"), "; ")
 	}
 	return keys, string(config.UID) + "/" + config.ResourceVersion, problem, nil
 }
+
+// maxKeyProblems is the number of wrong entries of the ConfigMap that a message names.
+const maxKeyProblems = 3
 
 // ViewSignatures returns what the hub reads of the annotations of an OperatorVersion.
 func ViewSignatures(version *kudo.OperatorVersion) string {
