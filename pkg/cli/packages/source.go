@@ -325,8 +325,8 @@ func (l *loader) unpack(ctx context.Context, t tarball) (source, error) {
 	return at, err
 }
 
-// mirrored returns the reference from which a package is pulled: that of a mirror, if the user has set one.
-func mirrored(address string) (artifact.Reference, error) {
+// resolveMirror returns the reference from which a package is pulled: that of a mirror, if the user has set one.
+func resolveMirror(address string) (artifact.Reference, error) {
 	ref, err := artifact.Parse(address)
 	if err != nil {
 		return ref, err
@@ -348,7 +348,7 @@ func (l *loader) fetchTarball(ctx context.Context, address string) ([]byte, erro
 	if !artifact.IsReference(address) {
 		return l.fetch(ctx, address)
 	}
-	ref, err := mirrored(address)
+	ref, err := resolveMirror(address)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -152,6 +153,27 @@ var _ = Describe("packages in registries", func() {
 		succeed(pushed)
 		Expect(pushed.out).To(And(ContainSubstring("shop-1.10-1.0.0 signed\n"), ContainSubstring("cart-0.2.0 signed\n")))
 		expectSigned(ctx)
+	})
+
+	It("are not said to be signed if an earlier release stored them without a field that the signature covers", func(ctx context.Context) {
+		dir := filepath.Join(GinkgoT().TempDir(), "old")
+		writePackage(dir, "1.0.0")
+		operator := filepath.Join(dir, "operator.yaml")
+		content, err := os.ReadFile(operator)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.WriteFile(operator, append(content, "\nkubernetesVersion: 1.25.0\n"...), 0o600)).To(Succeed())
+		succeed(run(ctx, "package", "push", dir, "-n", namespace))
+		versions := &kudo.OperatorVersionList{}
+		Expect(hub.List(ctx, versions, client.InNamespace(namespace))).To(Succeed())
+		Expect(versions.Items).To(HaveLen(1))
+		earlier := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: versions.Items[0].Name}, Spec: versions.Items[0].Spec}
+		Expect(earlier.Spec.KubernetesVersion).To(Equal("1.25.0"))
+		earlier.Spec.KubernetesVersion = ""
+		Expect(hub.Delete(ctx, &versions.Items[0])).To(Succeed())
+		Expect(hub.Create(ctx, earlier)).To(Succeed())
+		pushed := run(ctx, "package", "push", dir, "-n", namespace, "--sign-key", own.private)
+		Expect(pushed.err).To(MatchError(ContainSubstring("is not signed: the signature is about other content than the hub stores: raise operatorVersion")))
+		Expect(pushed.out).NotTo(ContainSubstring(" signed"))
 	})
 
 	It("are mirrored with charts, images and signatures, so that nothing else needs the first registry", func(ctx context.Context) {

@@ -109,7 +109,7 @@ var _ = Describe("A hub that requires signed packages", func() {
 		instance := run(ctx)
 		Eventually(resolvedOf(instance)).WithContext(ctx).Should(unsigned("ConfigMap tandem-system/" + keys.Name + " (it does not exist); store the public keys of those who sign there (kubectl create configmap"))
 		trust(ctx, own)
-		Eventually(resolvedOf(instance)).WithContext(ctx).Should(unsigned("contains no public key (-----BEGIN PUBLIC KEY-----)); sign the package and push it again (kubectl addon package push DIR -n addon-packages "+
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(unsigned("contains no public key (-----BEGIN PUBLIC KEY-----)); sign the package and push it again (kubectl addon package push DIR -n addon-packages " +
 			"--sign-key FILE): OperatorVersion addon-packages/" + version.Name + ": it has no signature"))
 
 		By("signing what the API server stores")
