@@ -108,7 +108,8 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, admit f
 	}
 	status := r.status
 	status.ObservedGeneration = o.Instance.HubGeneration()
-	setCondition(&status, r.ready, o.Now)
+	setReady(&status, r.ready, o)
+	setWaiting(&status, o)
 	setOrRemove(&status, kudo.ConditionAvailable, r.available, o.Now)
 	setOrRemove(&status, kudo.ConditionStalled, plan.Stalled(status, r.ready), o.Now)
 	if request := plan.LastRequest(status); request != nil {
@@ -143,6 +144,23 @@ func setCondition(status *kudo.InstanceStatus, condition metav1.Condition, now t
 	condition.ObservedGeneration = status.ObservedGeneration
 	settled, _ := apply.MergeCondition(status.Conditions, condition, now)
 	meta.SetStatusCondition(&status.Conditions, settled)
+}
+
+// setReady sets condition Ready of a status. A change that a suspension holds up has no condition Ready yet.
+func setReady(status *kudo.InstanceStatus, ready metav1.Condition, o plan.Observation) {
+	observed := status.ObservedGeneration
+	status.ObservedGeneration = o.ReadyGeneration()
+	setCondition(status, ready, o.Now)
+	status.ObservedGeneration = observed
+}
+
+// setWaiting sets or removes condition Waiting of a status.
+func setWaiting(status *kudo.InstanceStatus, o plan.Observation) {
+	if wait := o.Waiting(*status); wait != nil {
+		setCondition(status, *wait, o.Now)
+		return
+	}
+	meta.RemoveStatusCondition(&status.Conditions, kudo.ConditionWaiting)
 }
 
 // soonest returns the shortest of some waits; zero means no wait.
@@ -187,8 +205,20 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 		return nil, fmt.Errorf("nothing is applied for Instance %q because the API server drops its inventory: "+
 			"CustomResourceDefinition instances.kudo.dev is older than this agent; apply the one of this version", o.Instance.Name)
 	}
+	e.emitSuspension(o.Instance, stored, status)
 	e.emitEnd(o, status)
 	return committed, nil
+}
+
+// emitSuspension emits an event if an Instance was suspended or resumed.
+func (e *engine) emitSuspension(instance *kudo.Instance, before, after kudo.InstanceStatus) {
+	was, is := meta.IsStatusConditionTrue(before.Conditions, kudo.ConditionWaiting), meta.FindStatusCondition(after.Conditions, kudo.ConditionWaiting)
+	switch {
+	case is != nil && !was:
+		e.events.Eventf(instance, nil, corev1.EventTypeNormal, "Suspended", "Suspend", "%s", text.Prefix(is.Message, maxNoteBytes))
+	case is == nil && was && !instance.IsRemoving():
+		e.events.Eventf(instance, nil, corev1.EventTypeNormal, "Resumed", "Resume", "the Instance is no longer suspended")
+	}
 }
 
 // emitStart emits the event of the start of a plan once the plan has run for recheckInterval, and returns the time until then; zero if it is over.

@@ -71,7 +71,8 @@ func viewChild(o client.Object) string {
 	if ready == nil {
 		return fmt.Sprint(i.Annotations)
 	}
-	return fmt.Sprint(i.Annotations, i.Status.ObservedGeneration, ready.Status, ready.Reason, ready.Message, plan.IsAvailable(i.Status))
+	return fmt.Sprint(i.Annotations, i.Status.ObservedGeneration, ready.Status, ready.Reason, ready.Message, plan.IsAvailable(i.Status),
+		controller.ViewCondition(i.Status.Conditions, kudo.ConditionWaiting))
 }
 
 // The indexes of Instances on the managed cluster, by which events of other objects find them without a look at all Instances.

@@ -75,7 +75,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}, []string{"result"}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "addon_plans_waiting",
-			Help: "Number of Instances whose plan waits for a Secret, a Kubernetes version, a release name or lost content, by operator and reason.",
+			Help: "Number of Instances that are suspended, or whose plan waits for a Secret, a Kubernetes version, a release name or lost content, by operator and reason.",
 		}, []string{"operator", "reason"}),
 		eventsDropped: controller.EventsDropped(),
 		counted:       lru.New(maxRemembered),

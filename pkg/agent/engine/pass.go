@@ -144,6 +144,9 @@ func (p *pass) remark(instance *kudo.Instance, done result) {
 
 // waitOf returns why a plan waits, according to a status.
 func waitOf(o plan.Observation, status kudo.InstanceStatus) pending {
+	if wait := meta.FindStatusCondition(status.Conditions, kudo.ConditionWaiting); wait != nil {
+		return pending{operator: operatorOf(o), reason: wait.Reason}
+	}
 	ready := meta.FindStatusCondition(status.Conditions, kudo.ConditionReady)
 	if ready == nil || !plan.IsWait(ready.Reason) {
 		return pending{}
@@ -204,6 +207,7 @@ func (p *pass) observe(ctx context.Context, instance *kudo.Instance) (plan.Obser
 	if o.Departure, err = p.departure(ctx, instance); err != nil {
 		return o, err
 	}
+	o = o.MarkSuspension()
 	if (compatibility.IsConstrained(o.Desired) || facts.UseCapabilities(o.Desired)) && plan.Due(o.State()) != "" {
 		if o.KubernetesVersion, err = p.kubernetes.read(o.Now); err != nil {
 			return o, err

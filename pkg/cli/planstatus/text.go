@@ -31,6 +31,9 @@ func Text(view progress.View) string {
 	} {
 		terminal.WriteField(&b, condition.kind, progress.ConditionText(instance.Status.Conditions, condition.kind, condition.absent))
 	}
+	if text := progress.ConditionText(instance.Status.Conditions, kudo.ConditionWaiting, ""); text != "" {
+		terminal.WriteField(&b, kudo.ConditionWaiting, text)
+	}
 	if view.Unreadable != nil {
 		fmt.Fprintf(&b, "\nOnly the plan status that the agent has reported is shown: reading OperatorVersion %q: %v\n",
 			instance.Spec.OperatorVersion.Name, view.Unreadable)

@@ -62,6 +62,9 @@ func request(ctx context.Context, c client.Client, instance *kudo.Instance, want
 	if asked := wanted.PlanExecution; asked != instance.Spec.PlanExecution {
 		spec["planExecution"] = execution(asked)
 	}
+	if wanted.Suspend != instance.Spec.Suspend {
+		spec["suspend"] = wanted.Suspend
+	}
 	if changed := changedValues(instance.Spec.Parameters, wanted.Parameters); len(changed) > 0 {
 		spec["parameters"] = changed
 	}

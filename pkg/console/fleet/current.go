@@ -27,6 +27,8 @@ func (v Cluster) Current() Cluster {
 type Report struct {
 	// Ready is nil if it is not reported.
 	Ready *metav1.Condition
+	// Waiting is nil unless its plans wait for something that a user decides.
+	Waiting *metav1.Condition
 	// Updated is when the status of the last plan changed; nil if there is none.
 	Updated *metav1.Time
 	// Installed is the OperatorVersion that was last installed completely; empty if there is none.
@@ -42,6 +44,9 @@ func ReportOf(instance *kudo.Instance) Report {
 	if ready := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady); ready != nil {
 		report.Ready = new(*ready) // does not keep the other conditions in memory
 	}
+	if waiting := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionWaiting); waiting != nil {
+		report.Waiting = new(*waiting)
+	}
 	if last := instance.Status.Execution; last != nil {
 		report.Updated = instance.Status.PlanStatus[last.Plan].LastUpdatedTimestamp
 	}
@@ -52,19 +57,20 @@ func ReportOf(instance *kudo.Instance) Report {
 }
 
 // Current returns the add-on with the condition Available that its agent is about to write, if its Instance already reports a later change:
-// right after a change of the add-on, the agent delays the write.
+// right after a change of the add-on, the agent delays the write. It has condition Waiting of the Instance, too.
 func Current(addOn *addonv1alpha1.ManagedClusterAddOn, report Report) *addonv1alpha1.ManagedClusterAddOn {
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	if available == nil || addOn.DeletionTimestamp != nil {
 		return addOn
 	}
-	later := laterAvailable(*available, report)
-	if later == nil {
-		return addOn
+	current := addOn
+	for _, condition := range []*metav1.Condition{laterAvailable(*available, report), report.Waiting} {
+		if condition != nil {
+			current = current.DeepCopy()
+			meta.RemoveStatusCondition(&current.Status.Conditions, condition.Type)
+			current.Status.Conditions = append(current.Status.Conditions, *condition)
+		}
 	}
-	current := addOn.DeepCopy()
-	meta.RemoveStatusCondition(&current.Status.Conditions, later.Type)
-	current.Status.Conditions = append(current.Status.Conditions, *later)
 	return current
 }
 

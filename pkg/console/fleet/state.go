@@ -24,7 +24,7 @@ const (
 	// Blocked means that the last change cannot be applied (Resolved is False), so that what was installed before continues to run.
 	Blocked  State = "Blocked"
 	Degraded State = "Degraded"
-	// Waiting means that the last change is pending: OCM has not rolled it out to the cluster yet, for example.
+	// Waiting means that the last change is pending: OCM has not rolled it out to the cluster yet, for example. So is the next one of a suspended add-on.
 	Waiting    State = "Waiting"
 	Available  State = "Available"
 	NotEnabled State = "NotEnabled"
@@ -77,7 +77,7 @@ func (g Glimpse) ReasonText() string {
 // Message returns the messages of the conditions that the reasons are of, given the type of the condition that is the health of the object.
 func (g Glimpse) Message(conditions []metav1.Condition, health string) string {
 	var messages []string
-	for _, kind := range []string{health, addonv1alpha1.ConditionDegraded, addonv1alpha1.ConditionResolved} {
+	for _, kind := range []string{health, addonv1alpha1.ConditionDegraded, addonv1alpha1.ConditionResolved, kudo.ConditionWaiting} {
 		condition := meta.FindStatusCondition(conditions, kind)
 		if condition == nil || condition.Message == "" {
 			continue
@@ -123,6 +123,8 @@ func glimpseAt(object metav1.Object, conditions []metav1.Condition, health strin
 		return Glimpse{State: Degraded, Reason: degraded.Reason}
 	case install.IsWaiting(resolved):
 		return Glimpse{State: Waiting, Reason: resolved.Reason}
+	case meta.IsStatusConditionTrue(conditions, kudo.ConditionWaiting):
+		return Glimpse{State: Waiting, Reason: meta.FindStatusCondition(conditions, kudo.ConditionWaiting).Reason}
 	default:
 		return Glimpse{State: Available, Reason: healthy.Reason}
 	}

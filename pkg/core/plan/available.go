@@ -122,9 +122,12 @@ func UpdatingAvailable(
 	return updatingCondition(fmt.Sprintf("plan %q is running", status.Name)), deadline
 }
 
-// updateDeadline returns when an execution takes too long.
+// updateDeadline returns when an execution takes too long; zero if it never does, or while it is suspended.
 func updateDeadline(spec kudo.Plan, status kudo.PlanStatus) time.Time {
 	w := wholePlan(spec, &status)
+	if status.SuspendedSince != nil {
+		return time.Time{}
+	}
 	if w.timeout == nil || w.timeout.Duration <= 0 {
 		w.timeout = &metav1.Duration{Duration: updateTimeout}
 	}

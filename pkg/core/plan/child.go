@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -163,6 +164,9 @@ func (c Child) why() string {
 
 // dueText describes that a plan of the child is to start, and what it waits for.
 func (c Child) dueText() string {
+	if wait := meta.FindStatusCondition(c.Mirror.Status.Conditions, kudo.ConditionWaiting); wait != nil && wait.Status == metav1.ConditionTrue {
+		return c.describe(wait.Message)
+	}
 	if ready := meta.FindStatusCondition(c.Mirror.Status.Conditions, kudo.ConditionReady); ready != nil && waitsToStart(ready.Reason) {
 		return c.describe(ready.Message)
 	}

@@ -38,8 +38,8 @@ type Choice struct {
 }
 
 // Choose compares the desired state with the reached one (DESIGN §5, "Which plan runs"). It is level-triggered: it does not depend on the
-// last edit. A *MissingPlanError means that the plan to run does not exist, an *UnresolvedError that it waits for values, an
-// *UnsupportedError for another version of Kubernetes.
+// last edit. A *MissingPlanError means that the plan to run does not exist, a *SuspendedError that the Instance is suspended, an *UnresolvedError
+// that the plan waits for values, an *UnsupportedError for another version of Kubernetes.
 func Choose(s State) (Choice, error) {
 	switch {
 	case s.Last != nil && s.Sensitive.Rebased != nil:
@@ -65,6 +65,9 @@ func Choose(s State) (Choice, error) {
 
 // obstacle returns what an execution waits for before it starts; nil if it starts.
 func (s State) obstacle(choice Choice) error {
+	if s.Suspended {
+		return &SuspendedError{Plan: choice.Start.Plan}
+	}
 	if why := s.versionProblem(choice); why != "" {
 		return &UnsupportedError{Plan: choice.Start.Plan, Reason: why}
 	}
@@ -114,7 +117,7 @@ func Unsupported(s State) string {
 
 // unsupported returns why the next plan does not start on this cluster, whatever runs; nil if it is for another reason, or if it starts.
 func (s State) unsupported() *UnsupportedError {
-	s.LastStatus = kudo.Complete
+	s.LastStatus, s.Suspended = kudo.Complete, false
 	_, err := Choose(s)
 	var unsupported *UnsupportedError
 	errors.As(err, &unsupported)

@@ -161,13 +161,54 @@ func (o Observation) depart(choice Choice) Action {
 // step returns the next step of the running execution. It waits if the values of sensitive parameters are lost.
 func (o Observation) step() Action {
 	switch {
+	case o.isSuspended() && len(Next(o.lastSpec(), o.lastStatus())) == 0:
+		return o.pause()
 	case o.Sensitive.Lost == "":
-		return Action{Kind: ActionStep, Tasks: Next(o.Running.Plans[o.Instance.Status.Execution.Plan], o.lastStatus())}
+		return Action{Kind: ActionStep, Tasks: Next(o.lastSpec(), o.lastStatus())}
 	case o.IsLeaving():
 		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonRemoving, o.Sensitive.Lost))
 	default:
 		return o.hold(kudo.ReasonSecretNotFound, o.Sensitive.Lost)
 	}
+}
+
+// pause returns the action of a suspended execution whose steps have ended, and that starts no other. A plan that does not influence condition Ready
+// leaves it to the objects.
+func (o Observation) pause() Action {
+	if IsAside(o.Instance.Status) {
+		return Action{Kind: ActionSettle}
+	}
+	paused := o.wait(RunningCondition(o.lastStatus()))
+	paused.Ready.Message = fmt.Sprintf("plan %q is suspended before %s", o.lastStatus().Name, NextStep(o.lastSpec(), o.lastStatus()))
+	paused.Holds = true
+	return paused
+}
+
+// isSuspended reports whether no plan starts. Nothing suspends a removal.
+func (o Observation) isSuspended() bool { return o.Instance.Spec.Suspend && !o.IsLeaving() }
+
+// Waiting returns condition Waiting of the Instance with that status; nil if its plans wait for nothing that a user decides.
+func (o Observation) Waiting(status kudo.InstanceStatus) *metav1.Condition {
+	if !o.isSuspended() {
+		return nil
+	}
+	if status.Execution == nil || o.Running == nil {
+		return Waiting(Due(o.State()), kudo.Plan{}, kudo.PlanStatus{})
+	}
+	return Waiting(Due(o.State()), o.lastSpec(), status.PlanStatus[status.Execution.Plan])
+}
+
+// ReadyGeneration returns the generation on the hub that condition Ready is of. While a suspension holds up a change, it is the one before the change:
+// a rollout and a client that wait for the change do not take the former health for it.
+func (o Observation) ReadyGeneration() int64 {
+	s := o.State()
+	if !s.Suspended || s.pendingPlan() == "" {
+		return o.Instance.HubGeneration()
+	}
+	if ready := meta.FindStatusCondition(o.Instance.Status.Conditions, kudo.ConditionReady); ready != nil {
+		return ready.ObservedGeneration
+	}
+	return 0
 }
 
 // IsLeaving reports whether the Instance, or an ancestor, is being removed.
@@ -189,8 +230,9 @@ func (o Observation) idle(err error) Action {
 	var missing *MissingPlanError
 	var unresolved *UnresolvedError
 	var unsupported *UnsupportedError
+	var suspended *SuspendedError
 	switch {
-	case errors.As(err, &unsupported): // what runs stays healthy
+	case errors.As(err, &unsupported), errors.As(err, &suspended): // what runs stays healthy
 		return Action{Kind: ActionSettle, Prune: Prunable(o.Instance.Status, o.Running)}
 	case errors.As(err, &unresolved):
 		return o.hold(kudo.ReasonSecretNotFound, err.Error())
@@ -242,8 +284,12 @@ func (o Observation) SettledReady(objects []Object, children []Child) metav1.Con
 	if failed := s.FailedOwed(); failed != "" {
 		return o.failedCondition(failed)
 	}
-	if next := s.pendingPlan(); next != "" {
+	switch next := s.pendingPlan(); {
+	case next == "":
+	case !s.Suspended:
 		return PendingCondition(next)
+	case s.Last == nil || len(s.Last.Owed) > 0: // else the change that waits leaves what runs as it is
+		return Condition(metav1.ConditionFalse, kudo.ReasonPlanPending, (&SuspendedError{next}).Error())
 	}
 	return Ready(o.Owner, objects, children)
 }
@@ -350,9 +396,12 @@ func (o Observation) State() State {
 	s.Request, s.KubernetesVersion = o.Instance.Spec.PlanExecution, o.KubernetesVersion
 	s.DueRetries = o.dueRetries()
 	s.Removing, s.SkipsCleanup = o.Instance.IsRemoving(), o.Instance.SkipsCleanup()
-	s.Stage = o.Departure.Stage
+	s.Stage, s.Suspended = o.Departure.Stage, o.isSuspended()
 	return s
 }
+
+// lastSpec returns the plan of the last execution, whose version is known.
+func (o Observation) lastSpec() kudo.Plan { return o.Running.Plans[o.Instance.Status.Execution.Plan] }
 
 // lastStatus returns the status of the last execution.
 func (o Observation) lastStatus() kudo.PlanStatus {
@@ -380,5 +429,20 @@ func (o Observation) Normalize() Observation {
 	}
 	o.Instance = o.Instance.DeepCopy()
 	o.Instance.Status = status
+	return o
+}
+
+// MarkSuspension returns the normalized observation with a record of whether its last execution is suspended.
+func (o Observation) MarkSuspension() Observation {
+	if o.Instance.Status.Execution == nil || o.Running == nil {
+		return o
+	}
+	last := o.lastStatus()
+	marked := MarkSuspension(o.lastSpec(), last, o.isSuspended(), o.Now)
+	if (marked.SuspendedSince == nil) == (last.SuspendedSince == nil) {
+		return o
+	}
+	o.Instance = o.Instance.DeepCopy()
+	o.Instance.Status.PlanStatus[o.Instance.Status.Execution.Plan] = marked
 	return o
 }

@@ -147,8 +147,20 @@ func mute(status kudo.InstanceStatus) kudo.InstanceStatus {
 }
 
 // Next lists the next tasks: those that may run in parallel now. A task stays in the list until it is recorded as complete. The list is
-// empty once the execution has ended.
+// empty once the execution has ended. While it is suspended, only the tasks of steps that have begun are listed.
 func Next(spec kudo.Plan, status kudo.PlanStatus) []Task {
+	return slices.DeleteFunc(nextTasks(spec, status), func(at Task) bool {
+		return status.SuspendedSince != nil && !hasBegun(status.Phases[at.Phase].Steps[at.Step])
+	})
+}
+
+// hasBegun reports whether a task of a step was executed, or is in progress.
+func hasBegun(step kudo.StepStatus) bool {
+	return slices.ContainsFunc(step.Tasks, func(t kudo.TaskStatus) bool { return t.Status != kudo.Pending })
+}
+
+// nextTasks is Next whether the execution is suspended or not.
+func nextTasks(spec kudo.Plan, status kudo.PlanStatus) []Task {
 	if status.Status.IsTerminal() {
 		return nil
 	}
@@ -227,6 +239,9 @@ func taskIncomplete(t kudo.TaskStatus) bool { return t.Status != kudo.Complete }
 // complete once it is next.
 func settle(spec kudo.Plan, status, before kudo.PlanStatus, now time.Time) kudo.PlanStatus {
 	open := true
+	if status.SuspendedSince != nil {
+		spec = withoutTimeouts(spec)
+	}
 	parts := make([]part, len(status.Phases))
 	for p := range status.Phases {
 		phase := &status.Phases[p]
@@ -243,6 +258,19 @@ func settle(spec kudo.Plan, status, before kudo.PlanStatus, now time.Time) kudo.
 		status.LastUpdatedTimestamp = &metav1.Time{Time: now}
 	}
 	return status
+}
+
+// withoutTimeouts returns a plan that has no timeouts: those of a suspended execution stop.
+func withoutTimeouts(spec kudo.Plan) kudo.Plan {
+	endless := *spec.DeepCopy()
+	endless.Timeout = nil
+	for p := range endless.Phases {
+		endless.Phases[p].Timeout = nil
+		for s := range endless.Phases[p].Steps {
+			endless.Phases[p].Steps[s].Timeout = nil
+		}
+	}
+	return endless
 }
 
 func settlePhase(spec kudo.Phase, phase *kudo.PhaseStatus, open bool, now time.Time) {
@@ -279,22 +307,23 @@ const (
 
 // whole is the common part of plans, phases and steps: their state depends on their parts, and they may time out.
 type whole struct {
-	status  *kudo.ExecutionStatus
-	message *string
-	started **metav1.Time
-	timeout *metav1.Duration
+	status    *kudo.ExecutionStatus
+	message   *string
+	started   **metav1.Time
+	suspended *int64 // seconds
+	timeout   *metav1.Duration
 }
 
 func wholePlan(spec kudo.Plan, s *kudo.PlanStatus) whole {
-	return whole{&s.Status, &s.Message, &s.StartedTimestamp, spec.Timeout}
+	return whole{&s.Status, &s.Message, &s.StartedTimestamp, &s.SuspendedSeconds, spec.Timeout}
 }
 
 func wholePhase(spec kudo.Phase, s *kudo.PhaseStatus) whole {
-	return whole{&s.Status, &s.Message, &s.StartedTimestamp, spec.Timeout}
+	return whole{&s.Status, &s.Message, &s.StartedTimestamp, &s.SuspendedSeconds, spec.Timeout}
 }
 
 func wholeStep(spec kudo.Step, s *kudo.StepStatus) whole {
-	return whole{&s.Status, &s.Message, &s.StartedTimestamp, spec.Timeout}
+	return whole{&s.Status, &s.Message, &s.StartedTimestamp, &s.SuspendedSeconds, spec.Timeout}
 }
 
 // settle derives the state from the states of the parts, with the message of the first part in that state. open is true once the whole is
@@ -328,21 +357,35 @@ func (w whole) deadline() time.Time {
 	if w.timeout == nil || w.timeout.Duration <= 0 || *w.started == nil || w.status.IsTerminal() {
 		return time.Time{}
 	}
-	return (*w.started).Add(w.timeout.Duration + time.Second)
+	return (*w.started).Add(w.timeout.Duration + w.suspension() + time.Second)
 }
 
-// Deadline returns the earliest deadline of the running parts of an execution; zero if there is none.
-func Deadline(spec kudo.Plan, status kudo.PlanStatus) time.Time {
-	if status.Status.IsTerminal() {
-		return time.Time{}
-	}
-	wholes := []whole{wholePlan(spec, &status)}
+// suspension returns how long the whole was suspended while it ran. Another writer may have recorded any number: it adds a year at most.
+func (w whole) suspension() time.Duration {
+	return time.Duration(min(max(*w.suspended, 0), maxSuspendedSeconds)) * time.Second
+}
+
+// maxSuspendedSeconds is the maximum time of suspensions that is recorded, in seconds: a year.
+const maxSuspendedSeconds = 366 * 24 * 60 * 60
+
+// wholesOf returns the plan, its phases and its steps.
+func wholesOf(spec kudo.Plan, status *kudo.PlanStatus) []whole {
+	wholes := []whole{wholePlan(spec, status)}
 	for p := range status.Phases {
 		wholes = append(wholes, wholePhase(spec.Phases[p], &status.Phases[p]))
 		for s := range status.Phases[p].Steps {
 			wholes = append(wholes, wholeStep(spec.Phases[p].Steps[s], &status.Phases[p].Steps[s]))
 		}
 	}
+	return wholes
+}
+
+// Deadline returns the earliest deadline of the running parts of an execution; zero if there is none, or while it is suspended.
+func Deadline(spec kudo.Plan, status kudo.PlanStatus) time.Time {
+	if status.Status.IsTerminal() || status.SuspendedSince != nil {
+		return time.Time{}
+	}
+	wholes := wholesOf(spec, &status)
 	var first time.Time
 	for _, w := range wholes {
 		if at := w.deadline(); first.IsZero() || !at.IsZero() && at.Before(first) {

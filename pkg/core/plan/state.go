@@ -43,6 +43,9 @@ type State struct {
 	// Removing is true if the Instance is to be removed, and SkipsCleanup if that is without its cleanup plan.
 	Removing, SkipsCleanup bool
 
+	// Suspended is true if no plan starts, except for the removal of the Instance.
+	Suspended bool
+
 	// Stage is what the Instance does while an ancestor is being removed; empty if none is.
 	Stage Stage
 

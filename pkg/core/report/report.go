@@ -67,7 +67,7 @@ func reportable(status kudo.InstanceStatus) *kudo.InstanceStatus {
 		History:            status.History,
 		ObservedGeneration: status.ObservedGeneration,
 	}
-	for _, name := range []string{kudo.ConditionReady, kudo.ConditionStalled, kudo.ConditionLastRequestSucceeded} {
+	for _, name := range []string{kudo.ConditionReady, kudo.ConditionStalled, kudo.ConditionLastRequestSucceeded, kudo.ConditionWaiting} {
 		if condition := meta.FindStatusCondition(status.Conditions, name); condition != nil {
 			part.Conditions = append(part.Conditions, *condition)
 		}

@@ -67,6 +67,11 @@ type InstanceSpec struct {
 	// other changes. A change starts no plan: the next one takes it. Not part of KUDO's API.
 	// +optional
 	Cluster *ClusterFacts `json:"cluster,omitempty"`
+
+	// suspend specifies that no plan starts. A running plan ends the steps that it has started, starts no others, and its timeouts stop. Health is
+	// judged, plans can be cancelled, and the Instance can be removed. Users set it, addon-manager never does. Not part of KUDO's API.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
 }
 
 // ClusterFacts are what the hub knows about a managed cluster. Users of the hub and the cluster itself write them.
@@ -200,6 +205,9 @@ const (
 	// ConditionLastRequestSucceeded is True if the last manually requested plan (spec.planExecution) is complete, False if it failed, and
 	// Unknown while it runs. Written by the agent.
 	ConditionLastRequestSucceeded = "LastRequestSucceeded"
+	// ConditionWaiting is True while plans wait for something that a user decides, which is no failure: Ready stays as the last execution left it. At
+	// other times it is absent. Written by the agent.
+	ConditionWaiting = "Waiting"
 	// ConditionSigned is False on an object that claims to be a mirror and lacks the agent's signature. The agent ignores it. Written by the
 	// agent, on the managed cluster only; no other mirror has it.
 	ConditionSigned = "Signed"
@@ -284,6 +292,9 @@ const (
 	ReasonRemoving = "Removing"
 )
 
+// ReasonSuspended is the reason of ConditionWaiting if spec.suspend is true. The message names the plan or the step that does not start.
+const ReasonSuspended = "Suspended"
+
 // ReasonUpdating is the reason of ConditionAvailable if it is True: a plan updates the Instance, or one of its children. If it is False, the
 // reason is ReasonUnhealthy or, if the plan takes too long, ReasonPlanInProgress.
 const ReasonUpdating = "Updating"
@@ -294,7 +305,7 @@ type InstanceStatus struct {
 	// +optional
 	PlanStatus map[string]PlanStatus `json:"planStatus,omitempty"`
 
-	// conditions is the list of conditions of the Instance: Resolved and Ready.
+	// conditions is the list of conditions of the Instance, such as Resolved and Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -686,6 +697,15 @@ type PlanStatus struct {
 	// +nullable
 	StartedTimestamp *metav1.Time `json:"startedTimestamp,omitempty"`
 
+	// suspendedSeconds is how long it was suspended while it ran, in seconds, which its timeout does not include. Not part of KUDO's API.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	SuspendedSeconds int64 `json:"suspendedSeconds,omitempty"`
+
+	// suspendedSince is since when the running execution is suspended. Not part of KUDO's API.
+	// +optional
+	SuspendedSince *metav1.Time `json:"suspendedSince,omitempty"`
+
 	// message describes the cause of the status.
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -720,6 +740,11 @@ type PhaseStatus struct {
 	// +nullable
 	StartedTimestamp *metav1.Time `json:"startedTimestamp,omitempty"`
 
+	// suspendedSeconds is how long it was suspended while it ran, in seconds, which its timeout does not include. Not part of KUDO's API.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	SuspendedSeconds int64 `json:"suspendedSeconds,omitempty"`
+
 	// message describes the cause of the status.
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -740,6 +765,11 @@ type StepStatus struct {
 	// +optional
 	// +nullable
 	StartedTimestamp *metav1.Time `json:"startedTimestamp,omitempty"`
+
+	// suspendedSeconds is how long it was suspended while it ran, in seconds, which its timeout does not include. Not part of KUDO's API.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	SuspendedSeconds int64 `json:"suspendedSeconds,omitempty"`
 
 	// message describes the cause of the status.
 	// +optional

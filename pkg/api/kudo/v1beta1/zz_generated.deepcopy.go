@@ -1024,6 +1024,10 @@ func (in *PlanStatus) DeepCopyInto(out *PlanStatus) {
 		in, out := &in.StartedTimestamp, &out.StartedTimestamp
 		*out = (*in).DeepCopy()
 	}
+	if in.SuspendedSince != nil {
+		in, out := &in.SuspendedSince, &out.SuspendedSince
+		*out = (*in).DeepCopy()
+	}
 	if in.LastUpdatedTimestamp != nil {
 		in, out := &in.LastUpdatedTimestamp, &out.LastUpdatedTimestamp
 		*out = (*in).DeepCopy()

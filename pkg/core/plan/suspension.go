@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// SuspendedError reports that a plan does not start because the Instance is suspended.
+type SuspendedError struct{ Plan string }
+
+func (e *SuspendedError) Error() string {
+	return fmt.Sprintf("plan %q waits: the Instance is suspended", e.Plan)
+}
+
+// MarkSuspension returns the status of an execution with a record of whether it is suspended now (DESIGN §11.2). The time of a suspension that is over
+// is added to the parts that ran during it: their timeouts do not include it. An agent that was down in the meantime loses none of it.
+func MarkSuspension(spec kudo.Plan, status kudo.PlanStatus, suspended bool, now time.Time) kudo.PlanStatus {
+	suspended = suspended && status.Status.IsRunning()
+	if suspended == (status.SuspendedSince != nil) {
+		return status
+	}
+	marked := *status.DeepCopy()
+	if suspended {
+		marked.SuspendedSince = &metav1.Time{Time: now.Truncate(time.Second)}
+		return marked
+	}
+	since := marked.SuspendedSince.Time
+	marked.SuspendedSince = nil
+	for _, w := range wholesOf(spec, &marked) {
+		if *w.started == nil || w.status.IsTerminal() {
+			continue
+		}
+		paused := now.Sub(latest(since, (*w.started).Time)).Truncate(time.Second)
+		*w.suspended = int64((w.suspension() + max(paused, 0)) / time.Second)
+	}
+	return marked
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// NextStep describes the first step that does not begin because the execution is suspended; empty if there is none.
+func NextStep(spec kudo.Plan, status kudo.PlanStatus) string {
+	for _, at := range nextTasks(spec, status) {
+		if phase := status.Phases[at.Phase]; !hasBegun(phase.Steps[at.Step]) {
+			return fmt.Sprintf("step %q of phase %q", phase.Steps[at.Step].Name, phase.Name)
+		}
+	}
+	return ""
+}
+
+// Waiting returns condition Waiting of a suspended Instance. next is the plan that does not start, empty if there is none, and spec and running are
+// the last execution; the zero values if there is none.
+func Waiting(next string, spec kudo.Plan, running kudo.PlanStatus) *metav1.Condition {
+	message := "the Instance is suspended: no plan starts"
+	switch {
+	case running.Status.IsRunning():
+		message = fmt.Sprintf("the Instance is suspended: plan %q ends the steps that it has started", running.Name)
+		if step := NextStep(spec, running); step != "" {
+			message = fmt.Sprintf("the Instance is suspended: plan %q does not start %s", running.Name, step)
+		}
+	case next != "":
+		message = (&SuspendedError{next}).Error()
+	}
+	return &metav1.Condition{Type: kudo.ConditionWaiting, Status: metav1.ConditionTrue, Reason: kudo.ReasonSuspended, Message: message}
+}
