@@ -193,16 +193,16 @@ func (o Observation) Waiting(status kudo.InstanceStatus) *metav1.Condition {
 		return nil
 	}
 	if status.Execution == nil || o.Running == nil {
-		return Waiting(Due(o.State()), kudo.Plan{}, kudo.PlanStatus{})
+		return WaitingCondition(Due(o.State()), kudo.Plan{}, kudo.PlanStatus{})
 	}
-	return Waiting(Due(o.State()), o.lastSpec(), status.PlanStatus[status.Execution.Plan])
+	return WaitingCondition(Due(o.State()), o.lastSpec(), status.PlanStatus[status.Execution.Plan])
 }
 
 // ReadyGeneration returns the generation on the hub that condition Ready is of. While a suspension holds up a change, it is the one before the change:
-// a rollout and a client that wait for the change do not take the former health for it.
+// a rollout and a client that wait for the change do not take the former health for it. During a plan, Ready is False in any case.
 func (o Observation) ReadyGeneration() int64 {
 	s := o.State()
-	if !s.Suspended || s.pendingPlan() == "" {
+	if !s.Suspended || s.pendingPlan() == "" || IsInterrupted(o.Instance.Status) {
 		return o.Instance.HubGeneration()
 	}
 	if ready := meta.FindStatusCondition(o.Instance.Status.Conditions, kudo.ConditionReady); ready != nil {

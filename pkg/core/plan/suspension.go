@@ -57,9 +57,9 @@ func NextStep(spec kudo.Plan, status kudo.PlanStatus) string {
 	return ""
 }
 
-// Waiting returns condition Waiting of a suspended Instance. next is the plan that does not start, empty if there is none, and spec and running are
+// WaitingCondition returns condition Waiting of a suspended Instance. next is the plan that does not start, empty if there is none, and spec and running are
 // the last execution; the zero values if there is none.
-func Waiting(next string, spec kudo.Plan, running kudo.PlanStatus) *metav1.Condition {
+func WaitingCondition(next string, spec kudo.Plan, running kudo.PlanStatus) *metav1.Condition {
 	message := "the Instance is suspended: no plan starts"
 	switch {
 	case running.Status.IsRunning():

@@ -1,0 +1,85 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// waitCondition returns condition Waiting of the Instance on the hub; the zero value if there is none.
+func waitCondition(ctx context.Context, h *hubPart) metav1.Condition {
+	GinkgoHelper()
+	return ptr.Deref(meta.FindStatusCondition(h.get(ctx).Status.Conditions, kudo.ConditionWaiting), metav1.Condition{})
+}
+
+var _ = Describe("A suspended Instance", func() {
+	suspend := func(s *kudo.InstanceSpec) { s.Suspend = true }
+	resume := func(s *kudo.InstanceSpec) { s.Suspend = false }
+
+	It("starts no plan, stays ready, and applies the change when it is resumed", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Operator.Name = "suspended"
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		before, generation := h.plan(ctx, "deploy"), h.get(ctx).Generation
+
+		h.change(ctx, suspend)
+		Eventually(func() string { return waitCondition(ctx, h).Message }).Should(Equal("the Instance is suspended: no plan starts"))
+		Expect(plansWaiting("suspended", kudo.ReasonSuspended)).To(BeEquivalentTo(1))
+		h.change(ctx, setParameter("VALUE", "two"))
+		Eventually(func() string { return waitCondition(ctx, h).Message }).Should(Equal(`plan "deploy" waits: the Instance is suspended`))
+		Consistently(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(Equal(before))
+		Expect(h.ready(ctx)).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("ObservedGeneration", generation+1)))
+		Expect(h.get(ctx).Status.ObservedGeneration).To(Equal(generation + 2))
+		Expect(h.config(ctx, "-config")).To(Equal("one"))
+
+		h.change(ctx, resume)
+		h.completes(ctx, "deploy", before)
+		Expect(h.config(ctx, "-config")).To(Equal("two"))
+		Expect(waitCondition(ctx, h)).To(BeZero())
+		Expect(plansWaiting("suspended", kudo.ReasonSuspended)).To(BeZero())
+		h.finish(ctx)
+	})
+
+	It("ends the step that has begun, however long it takes, and starts no other", func(ctx context.Context) {
+		spec := standard()
+		deploy := spec.Plans["deploy"]
+		deploy.Phases[0].Steps[1].Timeout = &metav1.Duration{Duration: 4 * time.Second}
+		h := newInstance(ctx, spec, map[string]string{"FEATURE": "true"})
+		h.resolve(ctx)
+		Eventually(func() kudo.ExecutionStatus { return h.step(ctx, 1) }).Should(Equal(kudo.InProgress))
+
+		h.change(ctx, suspend)
+		Eventually(func() string { return waitCondition(ctx, h).Message }).Should(HavePrefix(`the Instance is suspended: plan "deploy" does not start step`))
+		Consistently(func() kudo.ExecutionStatus { return h.step(ctx, 1) }, 7*time.Second).Should(Equal(kudo.InProgress))
+
+		By("ending the step")
+		h.rollOut(ctx)
+		Eventually(func() kudo.ExecutionStatus { return h.step(ctx, 1) }).Should(Equal(kudo.Complete))
+		Eventually(func() string { return h.ready(ctx).Message }).Should(HavePrefix(`plan "deploy" is suspended before step`))
+		Consistently(func() string { return h.config(ctx, "-feature") }).Should(BeEmpty())
+
+		By("resuming it")
+		h.change(ctx, resume)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(h.plan(ctx, "deploy").SuspendedSeconds).To(BeNumerically(">=", 7))
+		h.finish(ctx)
+	})
+
+	It("is suspended although its spec is not resolved, and removed at once", func(ctx context.Context) {
+		h := newInstance(ctx, standard(), nil)
+		h.resolve(ctx)
+		Eventually(func() kudo.ExecutionStatus { return h.step(ctx, 1) }).Should(Equal(kudo.InProgress))
+		h.edit(ctx, func(i *kudo.Instance) { i.Spec.Suspend = true })
+		Eventually(func() string { return waitCondition(ctx, h).Reason }).Should(Equal(kudo.ReasonSuspended))
+		h.finish(ctx)
+	})
+})
