@@ -20,6 +20,8 @@ func waitCondition(ctx context.Context, h *hubPart) metav1.Condition {
 }
 
 var _ = Describe("A suspended Instance", func() {
+	BeforeEach(func() { DeferCleanup(runAgent()) })
+
 	suspend := func(s *kudo.InstanceSpec) { s.Suspend = true }
 	resume := func(s *kudo.InstanceSpec) { s.Suspend = false }
 
@@ -58,7 +60,7 @@ var _ = Describe("A suspended Instance", func() {
 		Eventually(func() kudo.ExecutionStatus { return h.step(ctx, 1) }).Should(Equal(kudo.InProgress))
 
 		h.change(ctx, suspend)
-		Eventually(func() string { return waitCondition(ctx, h).Message }).Should(HavePrefix(`the Instance is suspended: plan "deploy" does not start step`))
+		Eventually(func() string { return waitCondition(ctx, h).Message }).Should(Equal(`the Instance is suspended: plan "deploy" ends the steps that it has started`))
 		Consistently(func() kudo.ExecutionStatus { return h.step(ctx, 1) }, 7*time.Second).Should(Equal(kudo.InProgress))
 
 		By("ending the step")
