@@ -109,7 +109,7 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, admit f
 	status := r.status
 	status.ObservedGeneration = o.Instance.HubGeneration()
 	setReady(&status, r.ready, o)
-	setWaiting(&status, o)
+	setOrRemove(&status, kudo.ConditionWaiting, o.Waiting(status), o.Now)
 	setOrRemove(&status, kudo.ConditionAvailable, r.available, o.Now)
 	setOrRemove(&status, kudo.ConditionStalled, plan.Stalled(status, r.ready), o.Now)
 	if request := plan.LastRequest(status); request != nil {
@@ -152,15 +152,6 @@ func setReady(status *kudo.InstanceStatus, ready metav1.Condition, o plan.Observ
 	status.ObservedGeneration = o.ReadyGeneration()
 	setCondition(status, ready, o.Now)
 	status.ObservedGeneration = observed
-}
-
-// setWaiting sets or removes condition Waiting of a status.
-func setWaiting(status *kudo.InstanceStatus, o plan.Observation) {
-	if wait := o.Waiting(*status); wait != nil {
-		setCondition(status, *wait, o.Now)
-		return
-	}
-	meta.RemoveStatusCondition(&status.Conditions, kudo.ConditionWaiting)
 }
 
 // soonest returns the shortest of some waits; zero means no wait.
