@@ -38,6 +38,10 @@ func (e *Explanation) suggestFix(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	if available != nil && available.Status != metav1.ConditionTrue {
 		e.fixCluster(addOn, available.Message)
 	}
+	if waiting := meta.FindStatusCondition(addOn.Status.Conditions, kudo.ConditionWaiting); waiting != nil && waiting.Reason == kudo.ReasonSuspended {
+		e.addSentence("Instance %s is suspended: no plan starts until it is resumed.", addOn.Name)
+		e.suggest("kubectl addon resume %s --cluster %s", addOn.Name, e.view.Name)
+	}
 }
 
 // fixRequest suggests commands that fix why the hub does not pass on an add-on or its last change.

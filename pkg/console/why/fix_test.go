@@ -72,6 +72,10 @@ func TestWhySuggestsACommandThatFixes(t *testing.T) {
 			blocked(kudo.ReasonOperatorVersionNotFound, "OperatorVersion addon-packages/shop-1.0.0 does not exist: push its package (kubectl addon package push DIR -n addon-packages), or use another version"),
 			[]string{"kubectl addon package push DIR --namespace addon-packages"},
 		},
+		"a suspension": {
+			sample.Condition(kudo.ConditionWaiting, "True", kudo.ReasonSuspended, `plan "deploy" waits: the Instance is suspended`),
+			[]string{"kubectl addon resume shop --cluster cluster1"},
+		},
 		"no signature": {
 			blocked(kudo.ReasonOperatorVersionNotSigned, "the hub runs only packages that are signed with a key in ConfigMap tandem-system/keys; sign the package and push it again (kubectl addon package push DIR -n addon-packages --sign-key FILE): OperatorVersion addon-packages/shop-1.0.0: it has no signature"),
 			[]string{"kubectl addon package push DIR --namespace addon-packages --sign-key FILE"},

@@ -68,6 +68,40 @@ var _ = Describe("plans", func() {
 		return got
 	}
 
+	Describe("suspend and resume", func() {
+		It("change the suspension, and nothing else", func(ctx SpecContext) {
+			instance := deployed(ctx)
+			before := instance.Spec.DeepCopy()
+			at := []string{"shop", "--cluster", instance.Namespace}
+			for _, step := range []struct {
+				verb, want string
+				suspended  bool
+			}{{"suspend", "suspended", true}, {"suspend", "already suspended", true}, {"resume", "resumed", false}, {"resume", "not suspended", false}} {
+				Expect(run(ctx, append([]string{step.verb}, at...)...).out).To(Equal("instance.kudo.dev/shop " + step.want + "\n"))
+				Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
+				before.Suspend = step.suspended
+				Expect(instance.Spec).To(Equal(*before))
+			}
+			Expect(instance.Generation).To(BeEquivalentTo(3))
+		})
+
+		It("say what they cannot do", func(ctx SpecContext) {
+			leaving := deployed(ctx)
+			leaving.Finalizers = []string{"example.com/keep"}
+			Expect(hub.Update(ctx, leaving)).To(Succeed())
+			Expect(hub.Delete(ctx, leaving)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) {
+				Expect(hub.Get(ctx, client.ObjectKeyFromObject(leaving), leaving)).To(Succeed())
+				leaving.Finalizers = nil
+				Expect(hub.Update(ctx, leaving)).To(Succeed())
+			})
+			got := run(ctx, "suspend", "shop", "--cluster", leaving.Namespace)
+			Expect(got.err).To(MatchError(ContainSubstring("is being removed, which nothing suspends")))
+			Expect(run(ctx, "resume", "none", "--cluster", leaving.Namespace).err).To(HaveOccurred())
+			Expect(run(ctx, "suspend", "shop").code).To(Equal(cli.ExitUsage))
+		})
+	})
+
 	Describe("run", func() {
 		It("requests the plan with a new uid each time", func(ctx SpecContext) {
 			instance := deployed(ctx)
