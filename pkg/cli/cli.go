@@ -142,6 +142,9 @@ func meantFlag(cmd *cobra.Command, err error) string {
 	if !errors.As(err, &unknown) {
 		return ""
 	}
+	if instead := otherFlags[cmd.Name()][unknown.GetSpecifiedName()]; instead != "" {
+		return ": " + instead
+	}
 	var names []string
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
 	meant := text.ClosestMatch(unknown.GetSpecifiedName(), names)

@@ -241,6 +241,8 @@ func TestCommands(t *testing.T) {
 		"unknown-command":               {[]string{"package", "frobnicate"}, ExitUsage},
 		"unknown-flag":                  {[]string{"plan", "status", "--frobnicate"}, ExitUsage},
 		"misspelled-flag":               {[]string{"enable", "kafka", "--cluser", "cluster1"}, ExitUsage},
+		"uninstall-other-flag":          {[]string{"uninstall", "kafka", "--cluster", "cluster1", "--force"}, ExitUsage},
+		"set-version-other-flag":        {[]string{"set-version", "kafka", "--version", "1.1.0"}, ExitUsage},
 		"misspelled-command":            {[]string{"tre", "--cluster", "cluster1"}, ExitUsage},
 		"unknown-flag-of-all":           {[]string{"--frobnicate"}, ExitUsage},
 		"version":                       {[]string{"--version"}, ExitOK},

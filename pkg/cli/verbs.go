@@ -37,6 +37,15 @@ var otherVerbs = map[string]string{
 	"watch":     "use 'get --watch' or 'fleet --watch'",
 }
 
+// otherFlags maps flags of other tools, or of other commands, to what a command has instead, by the names of the commands.
+var otherFlags = map[string]map[string]string{
+	"uninstall": {"force": "use --release to leave the applied objects on the cluster and wait for nothing, or --yes to skip the prompt"},
+	"set-version": {
+		"version":          "the version is an argument: 'kubectl addon set-version ADDON VERSION'",
+		"operator-version": "the version is an argument: 'kubectl addon set-version ADDON VERSION'",
+	},
+}
+
 // unknownCommand returns the error for a word that is not a subcommand of cmd. It names the commands that are meant: those of the name
 // below a group of commands, those for a verb of another tool, or those that are spelled similarly.
 func unknownCommand(cmd *cobra.Command, name string) error {

@@ -68,7 +68,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 			err:     `add-on kafka on cluster cluster1 cannot run: ConfigurationInvalid: variable "X" is not defined`},
 		"one whose plans are complete": {view: sample.NewCluster("kafka:").With("kafka", sample.Works), change: resolvedAt(1),
 			Find: new(sample.ViewOf("deploy", kudo.Complete)), settled: true, tree: "kafka on cluster1: available",
-			message: "kafka on cluster1: plan \"deploy\": no more disks\nkafka on cluster1: available\n"},
+			message: "kafka on cluster1: plan \"deploy\": COMPLETE: no more disks\nkafka on cluster1: available\n"},
 		"one that the hub has not processed yet": {view: sample.NewCluster("kafka:").With("kafka", sample.Works), change: resolvedAt(2),
 			Find: new(sample.ViewOf("deploy", kudo.Complete)), tree: "kafka on cluster1: Available True (PlanComplete)"},
 		"one whose plan runs": {view: sample.NewCluster("kafka:").With("kafka", sample.Works), change: resolvedAt(1),

@@ -40,11 +40,22 @@ func newPodFilter(instance *kudo.Instance) podFilter {
 	return f
 }
 
+// isWorkload reports whether an object may be the controller of pods, as workloads and custom resources may. The groups of Kubernetes have no dot, or
+// end with .k8s.io, which is reserved.
+func (o appliedObject) isWorkload() bool {
+	switch o.group {
+	case appsv1.GroupName, batchv1.GroupName:
+		return true
+	case "":
+		return o.kind == "Pod" || o.kind == "ReplicationController"
+	}
+	return strings.Contains(o.group, ".") && !strings.HasSuffix(o.group, ".k8s.io")
+}
+
 // namespaces returns the namespaces in which the Instance may have pods, its own first, and how many more there are.
 func (f podFilter) namespaces() (found []string, more int) {
 	for o := range f.applied {
-		isWorkload := o.group == appsv1.GroupName || o.group == batchv1.GroupName || o.group == "" && (o.kind == "Pod" || o.kind == "ReplicationController")
-		if isWorkload && o.namespace != "" && o.namespace != f.namespace {
+		if o.isWorkload() && o.namespace != "" && o.namespace != f.namespace {
 			found = append(found, o.namespace)
 		}
 	}

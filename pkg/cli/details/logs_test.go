@@ -29,12 +29,13 @@ func loggedPod(namespace, name, apiVersion, controller string, marks ...string) 
 
 func TestPodsOfAnInstance(t *testing.T) {
 	instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "shop.eu"}, Spec: kudo.InstanceSpec{InstallNamespace: "data"}}
-	for _, entry := range []string{"apps Deployment data web", "apps StatefulSet other db", "batch CronJob data nightly", "batch Job data init", " Pod data single", "example.com Store data db", " RoleBinding system r"} {
+	for _, entry := range []string{"apps Deployment data web", "apps StatefulSet other db", "batch CronJob data nightly", "batch Job data init", " Pod data single", "example.com Store data db", "example.com Store stores db",
+		" ConfigMap system c", "rbac.authorization.k8s.io RoleBinding system r", "networking.k8s.io Ingress edge i", "policy PodDisruptionBudget limits p"} {
 		parts := strings.Split(entry, " ")
 		instance.Status.Inventory = append(instance.Status.Inventory, kudo.InventoryEntry{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]})
 	}
 	filter := newPodFilter(instance)
-	if found, more := filter.namespaces(); !slices.Equal(found, []string{"data", "other"}) || more != 0 {
+	if found, more := filter.namespaces(); !slices.Equal(found, []string{"data", "other", "stores"}) || more != 0 {
 		t.Errorf("namespaces %v and %d more", found, more)
 	}
 	const label = kudo.LabelInstance + "=shop-eu"
@@ -52,6 +53,7 @@ func TestPodsOfAnInstance(t *testing.T) {
 		"of a Job that is not a CronJob's":            {loggedPod("data", "a", "batch/v1", "Job/nightly-now"), false},
 		"of a custom resource":                        {loggedPod("data", "a", "example.com/v1", "Store/db"), true},
 		"of a custom resource of another group":       {loggedPod("data", "a", "example.org/v1", "Store/db"), false},
+		"of a custom resource in another namespace":   {loggedPod("stores", "a", "example.com/v1", "Store/db"), true},
 		"applied itself":                              {loggedPod("data", "single", "", ""), true},
 		"with the label":                              {loggedPod("data", "a", "", "", label), true},
 		"with the label of another Instance":          {loggedPod("data", "a", "", "", kudo.LabelInstance+"=shop"), false},

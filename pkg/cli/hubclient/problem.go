@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
+
+	"github.com/tandem-addons/tandem/pkg/console/change"
 )
 
 // Advise adds advice to errors caused by a hub that is not set up.
@@ -23,6 +25,8 @@ func Advise(err error, namespace string) error {
 		return fmt.Errorf("%w: check that the cluster is a hub with Tandem's CRDs; one that has just started serves them after some seconds", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w: check that KUBECONFIG or --kubeconfig names the hub, and that the hub is running", err)
+	case change.IsForbidden(err):
+		return fmt.Errorf("%w: 'kubectl addon check' lists what your user may do", err)
 	case isMissingNamespace(err):
 		return fmt.Errorf("%w: run 'kubectl create namespace %s', or select another one with -n", err, namespace)
 	default:

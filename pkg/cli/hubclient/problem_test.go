@@ -3,11 +3,34 @@ package hubclient
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+func TestAdviceAboutPermissions(t *testing.T) {
+	resource := schema.GroupResource{Group: "kudo.dev", Resource: "instances"}
+	rbac := apierrors.NewForbidden(resource, "kafka", errors.New(`User "jane" cannot get resource "instances" in API group "kudo.dev"`))
+	rbac.ErrStatus.Message = `instances.kudo.dev "kafka" is forbidden: User "jane" cannot get resource "instances" in API group "kudo.dev"`
+	admission := apierrors.NewForbidden(resource, "kafka", errors.New("the add-on is protected"))
+	for sentence, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"of the user":       {fmt.Errorf("reading: %w", rbac), "reading: " + rbac.Error() + ": 'kubectl addon check' lists what your user may do"},
+		"refused otherwise": {admission, admission.Error()},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if got := Advise(test.err, "cluster1").Error(); got != test.want {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
 
 func TestStartedWaitsForTheKindsOfAHub(t *testing.T) {
 	lacking, other := &meta.NoKindMatchError{}, errors.New("other")

@@ -15,8 +15,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Find returns the Instance of that key, optionally with its children, or else the add-on. If neither exists, the error lists the existing
-// names.
+// Find returns the Instance of that key, optionally with its children, or else the add-on. If neither exists, the error states how to enable the
+// add-on, and lists the existing names.
 func Find(ctx context.Context, c client.Reader, key client.ObjectKey, withChildren bool) (terminal.Shown, error) {
 	instance := &kudo.Instance{}
 	err := c.Get(ctx, key, instance)
@@ -36,11 +36,7 @@ func Find(ctx context.Context, c client.Reader, key client.ObjectKey, withChildr
 	if !apierrors.IsNotFound(err) {
 		return terminal.Shown{}, fmt.Errorf("reading ManagedClusterAddOn %q of cluster %q: %w", key.Name, key.Namespace, err)
 	}
-	found, err := read.InventoryOf(ctx, c, key.Namespace)
-	if err != nil {
-		return terminal.Shown{}, err
-	}
-	return terminal.Shown{}, found.NotFoundError(key.Name)
+	return terminal.Shown{}, read.MissingOn(ctx, c, key)
 }
 
 // Of returns the status of an Instance, optionally with its children.

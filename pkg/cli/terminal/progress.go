@@ -243,7 +243,7 @@ func (p *Progress) reportLine(b *strings.Builder, name string, n Node) {
 	said := string(n.State)
 	switch {
 	case n.Message == "" || n.hasMessage(n.Message):
-	case n.State == "" || n.State == kudo.Complete:
+	case n.State == "" || n.State == kudo.Complete && !strings.Contains(n.Text, "["+said+"]"): // "available"
 		said = n.Message
 	default:
 		said += ": " + n.Message

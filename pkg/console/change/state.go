@@ -82,6 +82,7 @@ func (s *State) NotFoundError(key client.ObjectKey) error {
 		there.Instances = append(there.Instances, instance.Name)
 	}
 	slices.Sort(there.Instances)
+	_, there.IsDefined = s.fleet[key.Namespace].Definitions[key.Name]
 	return there.NotFoundError(key.Name)
 }
 

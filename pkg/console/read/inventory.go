@@ -21,6 +21,8 @@ import (
 type Inventory struct {
 	ManagedClusters
 	Instances, AddOns []string
+	// IsDefined is set if the requested name is that of an add-on that can be enabled.
+	IsDefined bool
 }
 
 // ManagedClusters lists the existing managed clusters, apart from the requested one.
@@ -83,6 +85,10 @@ func NamesIn(
 func (i Inventory) NotFoundError(name string) error {
 	if err := i.CheckExists(); err != nil {
 		return err
+	}
+	if i.IsDefined {
+		return fmt.Errorf("add-on %q is not enabled on cluster %q: run 'kubectl addon enable %s --cluster %s'; Instances: %s; add-ons: %s",
+			name, i.Cluster, name, i.Cluster, text.ListOrNone(i.Instances), text.ListOrNone(i.AddOns))
 	}
 	return fmt.Errorf("cluster %q has no Instance or add-on %q%s; Instances: %s; add-ons: %s",
 		i.Cluster, name, text.DidYouMean(name, slices.Concat(i.Instances, i.AddOns)), text.ListOrNone(i.Instances), text.ListOrNone(i.AddOns))

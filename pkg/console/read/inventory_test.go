@@ -21,6 +21,10 @@ func TestInventoryNotFoundError(t *testing.T) {
 			Inventory{ManagedClusters: ManagedClusters{Cluster: "c1", Names: []string{"c1"}}},
 			`cluster "c1" has no Instance or add-on "shop"; Instances: none; add-ons: none`,
 		},
+		"an add-on that is not enabled": {
+			Inventory{ManagedClusters: ManagedClusters{Cluster: "c1", Names: []string{"c1"}}, Instances: []string{"shops"}, AddOns: []string{"kafka"}, IsDefined: true},
+			`add-on "shop" is not enabled on cluster "c1": run 'kubectl addon enable shop --cluster c1'; Instances: shops; add-ons: kafka`,
+		},
 		"a cluster that does not exist": {
 			Inventory{ManagedClusters: ManagedClusters{Cluster: "c9", Names: []string{"c1", "c2"}}}, `managed cluster "c9" not found; managed clusters: c1, c2`,
 		},

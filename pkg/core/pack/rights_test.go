@@ -106,6 +106,7 @@ func TestVerifyComparesDeclaredPermissions(t *testing.T) {
 			`operator.yaml:4:1: warning: task "config" has no permission to create, patch on configmaps: add it ('kubectl addon package rights' prints all that are needed)`}},
 		"one is not needed": {strings.Replace(indented, "[daemonsets], verbs: [delete", "[daemonsets], verbs: [delete, list", 1), []string{
 			"operator.yaml:9:5: warning: no task needs the permission to list on daemonsets.apps: remove it"}},
+		"logs may be read": {indented + "  - {apiGroups: [''], resources: [pods/log], verbs: [get]}\n", nil},
 		"a power": {indented + "  clusterRules:\n  - {apiGroups: [''], resources: [secrets], verbs: [create]}\n", []string{
 			"operator.yaml:13:5: warning: create on secrets reaches the Secrets of every namespace: agents refuse this unless they run with --allow-escalation=secrets"}},
 		"a rule is malformed": {"permissions:\n  rules:\n  - {apiGroups: [apps], resources: [deployments], verbs: []}\n", []string{

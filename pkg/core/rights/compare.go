@@ -91,6 +91,9 @@ func (n *Needs) uses(at scope, declared atom) bool {
 			}
 		}
 	}
+	if declared == readLog { // messages about a container that ended quote the last line of its log
+		return true
+	}
 	get := getSecret
 	get.name = declared.name
 	return len(n.references) > 0 && at.namespace == "" && declared.covers(get)

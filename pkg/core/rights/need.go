@@ -52,6 +52,9 @@ type atom struct{ group, resource, name, url, verb string }
 // getSecret is the permission that a reference to a Secret needs.
 var getSecret = atom{resource: "secrets", verb: "get"}
 
+// readLog is the optional permission with which messages about failed pods quote the logs of their containers.
+var readLog = atom{resource: "pods/log", verb: "get"}
+
 // Needs collects the permissions that the objects of a package require.
 type Needs struct {
 	// namespace is the Instance's namespace in the rendered objects.
