@@ -1,7 +1,7 @@
 // Command tutorial runs the commands of pages in the current environment, and writes their output below each block. Values that differ
 // between runs, such as times, are replaced by fixed ones (see unstable), so that an up-to-date page does not change. -check verifies that.
 //
-// Commands are in ```sh blocks, and their output in the following ```text block. Words after sh are options: "fails" means that the last
+// Commands are in ```sh blocks, and their output in the following ```text block. Words after sh are options: "fails" means that a
 // command of the block fails, "tail=N" keeps the last N lines of the output. All commands of a page run in one shell, in the working directory.
 //
 //	go run ./hack/tutorial [-check] PAGE...
@@ -55,5 +55,5 @@ func run(file string, check bool, log io.Writer) error {
 	if err := diff.Run(); diff.ProcessState == nil {
 		return err
 	}
-	return fmt.Errorf("%s is out of date; run `make tutorial`", file)
+	return fmt.Errorf("%s is out of date; record it without -check", file)
 }

@@ -37,9 +37,10 @@ func startShell() (*shell, error) {
 	return &shell{command: command, in: in, out: bufio.NewReader(out)}, errors.Join(err, written.Close())
 }
 
-// run returns the output of the commands and the exit code of the last one.
+// run returns the output of the commands and the exit code of the first one that fails.
 func (s *shell) run(commands string) (output string, status int, err error) {
-	script := fmt.Sprintf("eval %s </dev/null\nprintf '\\n%s%%d\\n' $?\n", quoted(commands), ended)
+	script := fmt.Sprintf("unset -v tutorial; trap 'tutorial=${tutorial:-$?}' ERR\neval %s </dev/null\n"+
+		"set -- $?; trap - ERR; printf '\\n%s%%d\\n' \"${tutorial:-$1}\"\n", quoted(commands), ended)
 	if _, err := io.WriteString(s.in, script); err != nil {
 		return "", 0, fmt.Errorf("writing to the shell: %w", err)
 	}

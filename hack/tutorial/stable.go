@@ -24,7 +24,11 @@ var unstable = []struct {
 	// The URL that starts a session of the dashboard.
 	{regexp.MustCompile(`127\.0\.0\.1:\d+/session/open\?key=\w+`), "127.0.0.1:40000/session/open?key=KEY"},
 	// Pods and ReplicaSets of a Deployment.
-	{regexp.MustCompile(`-[0-9a-f]{8,10}-[0-9a-z]{5}\b`), "-0123456789-abcde"},
+	{regexp.MustCompile(`-[0-9a-f]{8,10}-[0-9a-z]{5}(_|\b)`), "-0123456789-abcde$1"},
+	// The identity of a leader, which is shortened.
+	{regexp.MustCompile(`(-abcde)_[0-9a-f-]+"`), `${1}_00000000-0000-0000-0000-00000"`},
+	// How long a plan has been running.
+	{regexp.MustCompile(`  \d\ds so far `), "  9s so far  "},
 }
 
 // age matches a table cell with an age or a duration.

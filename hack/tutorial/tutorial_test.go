@@ -33,6 +33,7 @@ func TestPagesHaveWhatTheirCommandsPrint(t *testing.T) {
 		"both streams, in order":         {"~~~sh\necho a; echo b >&2; echo c\n~~~", "~~~sh\necho a; echo b >&2; echo c\n~~~\n\n~~~text\na\nb\nc\n~~~"},
 		"no newline in the end":          {"~~~sh\nprintf a\n~~~", "~~~sh\nprintf a\n~~~\n\n~~~text\na\n~~~"},
 		"a failure that is meant":        {"~~~sh fails\necho no; false\n~~~", "~~~sh fails\necho no; false\n~~~\n\n~~~text\nno\n~~~"},
+		"a failure that is handled":      {"~~~sh\nfalse || echo no; if false; then :; fi\n~~~", "~~~sh\nfalse || echo no; if false; then :; fi\n~~~\n\n~~~text\nno\n~~~"},
 		"the last lines alone":           {"~~~sh tail=2\nprintf '1\\n2\\n3\\n'\n~~~", "~~~sh tail=2\nprintf '1\\n2\\n3\\n'\n~~~\n\n~~~text\n…\n2\n3\n~~~"},
 		"fewer than the last lines":      {"~~~sh tail=2\necho 1\n~~~", "~~~sh tail=2\necho 1\n~~~\n\n~~~text\n1\n~~~"},
 		"a file that is written":         {"~~~sh\ncat <<EOF\n$((1 + 1))\nEOF\n~~~", "~~~sh\ncat <<EOF\n$((1 + 1))\nEOF\n~~~\n\n~~~text\n2\n~~~"},
@@ -53,14 +54,15 @@ func TestPagesHaveWhatTheirCommandsPrint(t *testing.T) {
 
 func TestPagesThatAreNotTrueAreRefused(t *testing.T) {
 	for sentence, test := range map[string]struct{ page, want string }{
-		"a command that fails":        {"Do:\n~~~sh\n(exit 3)\n~~~", "line 2: exit code 3"},
-		"a command that does not":     {"~~~sh fails\ntrue\n~~~", "line 1: exit code 0"},
-		"a block without an end":      {"~~~sh\ntrue\n", "line 1: unterminated block"},
-		"an output without an end":    {"~~~sh\ntrue\n~~~\n\n~~~text\nold\n", "unterminated block"},
-		"an unknown option":           {"~~~sh quietly\ntrue\n~~~", `line 1: "quietly": must be fails or tail=N`},
-		"a number that is none":       {"~~~sh tail=x\ntrue\n~~~", `line 1: "tail=x"`},
-		"a shell that is ended":       {"~~~sh\nexit\n~~~", "line 1: reading the shell's output"},
-		"commands that are no script": {"~~~sh\nif\n~~~", "line 1: exit code"},
+		"a command that fails":              {"Do:\n~~~sh\n(exit 3)\n~~~", "line 2: exit code 3"},
+		"a command that fails, and another": {"Do:\n~~~sh\n(exit 3)\nfalse\ntrue\n~~~", "line 2: exit code 3"},
+		"a command that does not":           {"~~~sh fails\ntrue\n~~~", "line 1: exit code 0"},
+		"a block without an end":            {"~~~sh\ntrue\n", "line 1: unterminated block"},
+		"an output without an end":          {"~~~sh\ntrue\n~~~\n\n~~~text\nold\n", "unterminated block"},
+		"an unknown option":                 {"~~~sh quietly\ntrue\n~~~", `line 1: "quietly": must be fails or tail=N`},
+		"a number that is none":             {"~~~sh tail=x\ntrue\n~~~", `line 1: "tail=x"`},
+		"a shell that is ended":             {"~~~sh\nexit\n~~~", "line 1: reading the shell's output"},
+		"commands that are no script":       {"~~~sh\nif\n~~~", "line 1: exit code"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if _, err := recorded(t, test.page); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -101,6 +103,8 @@ func TestOutputsOfTwoRunsAreTheSame(t *testing.T) {
 		"a timeout":              {"Step server, at most 10m0s: server", "Step server, at most 10m0s: server"},
 		"a quantity":             {"CPU   string   250m   Memory", "CPU   string   250m   Memory"},
 		"pods of a Deployment":   {"hello-6c9f7b5d8c-x2x4q   1/1", "hello-0123456789-abcde   1/1"},
+		"a leader":               {`leader "addon-manager-6567c78455-f9bjx_5903a715-ed9d-465e-82c1-00d1c"… renews`, `leader "addon-manager-0123456789-abcde_00000000-0000-0000-0000-00000"… renews`},
+		"a running plan":         {"Running      70s so far   -", "Running      9s so far    -"},
 		"pods of a StatefulSet":  {"kafka-0   1/1", "kafka-0   1/1"},
 		"progress":               {"a\nkafka on cluster1: plan \"deploy\": IN_PROGRESS: 1 of 3\nb", "a\nb"},
 		"what is waited for":     {"waiting for hello on cluster1: Removing\nwaiting: hello\ndeleted", "deleted"},
