@@ -188,17 +188,18 @@ func (o *EnableOptions) check(ctx context.Context, h hubclient.Hub, all []enabli
 	}
 }
 
-// hints returns the warnings that the hub does not return.
+// hints returns the warnings that the hub does not return; none if the change is refused, which has its own message.
 func (e enabling) hints() []string {
+	if e.refused != nil {
+		return nil
+	}
 	var hints []string
 	if e.Waiting != "" {
 		hints = append(hints, e.Waiting+"; enable missing ones with --with-dependencies")
 	}
 	hints = append(hints, e.Remarks...)
-	if e.refused == nil {
-		for _, removed := range e.removals {
-			hints = append(hints, removed.Name+" is being removed, and is enabled again once it is gone")
-		}
+	for _, removed := range e.removals {
+		hints = append(hints, removed.Name+" is being removed, and is enabled again once it is gone")
 	}
 	return hints
 }

@@ -70,15 +70,17 @@ func Check(ctx context.Context, hub client.Client, changes []Change) error {
 	return nil
 }
 
-// CheckParts is Check for changes that write several objects, so that a refusal leaves none of them behind. The hub checks a single write itself.
+// CheckParts is Check for changes that write several objects, so that a refusal leaves none of them behind, and for those that get a warning if the hub
+// does not refuse them. The hub checks any other single write itself.
 func CheckParts(ctx context.Context, hub client.Client, changes []Change) error {
-	writes := 0
+	writes, isReserved := 0, false
 	for _, c := range changes {
 		if c.Step != nil {
 			writes += len(c.Step.Objects())
+			isReserved = isReserved || len(reservedWarnings(c.Step.Wanted.Spec.InstallNamespace)) > 0
 		}
 	}
-	if writes < 2 {
+	if writes < 2 && !isReserved {
 		return nil
 	}
 	return Check(ctx, hub, changes)

@@ -51,7 +51,7 @@ func (e *Explanation) runningText(addOn *addonv1alpha1.ManagedClusterAddOn, root
 	if instance != root {
 		subject += " of Instance " + text.Word(instance.Name)
 	}
-	isRecent := status.Status != kudo.Error && status.StartedTimestamp != nil && e.now.Sub(status.StartedTimestamp.Time) <= maxRecent
+	isRecent := e.isRecent(status)
 	sentence := planPrefix(root, isRecent) + subject
 	if instance == root && plan.IsAside(root.Status) {
 		sentence = "Plan" + strings.TrimPrefix(subject, "plan") + ", which was requested manually,"
@@ -68,6 +68,21 @@ func (e *Explanation) runningText(addOn *addonv1alpha1.ManagedClusterAddOn, root
 		sentence += ": " + strings.TrimSuffix(text.JoinMessage(status.Message), ".")
 	}
 	return sentence + "."
+}
+
+// isRecent reports whether a running plan started a short time ago and does not fail.
+func (e *Explanation) isRecent(status kudo.PlanStatus) bool {
+	return status.Status != kudo.Error && status.StartedTimestamp != nil && e.now.Sub(status.StartedTimestamp.Time) <= maxRecent
+}
+
+// isStuck reports whether the last plan of an Instance has failed, or has been running for a long time.
+func (e *Explanation) isStuck(instance *kudo.Instance) bool {
+	last := instance.Status.Execution
+	if last == nil {
+		return false
+	}
+	status := instance.Status.PlanStatus[last.Plan]
+	return status.Status == kudo.FatalError || status.Status.IsRunning() && !e.isRecent(status)
 }
 
 // isStated reports whether condition Available of an add-on that is not available contains a message, so that it was explained already.
@@ -90,10 +105,14 @@ func planPrefix(root *kudo.Instance, isRecent bool) string {
 	}
 }
 
-// explainVersion names the OperatorVersion that was last installed completely if it is not the desired one.
+// explainVersion names the OperatorVersion that was last installed completely if it is not the desired one, and suggests to return to it if the change is
+// stuck.
 func (e *Explanation) explainVersion(root *kudo.Instance) {
 	if whole := fleet.ReportOf(root).Installed; whole != "" && whole != root.Spec.OperatorVersion.Name {
 		e.addSentence("OperatorVersion %s was the last to be installed completely, not %s.", text.Word(whole), text.Word(root.Spec.OperatorVersion.Name))
+		if e.isStuck(root) {
+			e.suggest("kubectl addon rollback %s --cluster %s", root.Name, e.view.Name)
+		}
 	}
 }
 

@@ -102,6 +102,12 @@ func TestWhyExplainsUpdates(t *testing.T) {
 		"an upgrade": {
 			alone(sample.Updates), instanceOf("shop", runs("upgrade", kudo.InProgress, time.Hour, sample.Waiting), upgraded),
 			available + `Its update is not complete: plan "upgrade" has been running since 2026-01-02T02:04:05Z: ` + sample.Waiting + ". " +
+				"OperatorVersion kafka-3.8.0-0.9.0 was the last to be installed completely, not kafka-3.9.0-1.0.0." + planStatus +
+				"  kubectl addon rollback shop --cluster cluster1\n",
+		},
+		"an upgrade that started just now": {
+			alone(sample.Updates), instanceOf("shop", runs("upgrade", kudo.InProgress, time.Second, sample.Waiting), upgraded),
+			available + `It is being updated: plan "upgrade" has been running since 2026-01-02T03:04:04Z: ` + sample.Waiting + ". " +
 				"OperatorVersion kafka-3.8.0-0.9.0 was the last to be installed completely, not kafka-3.9.0-1.0.0." + planStatus,
 		},
 		"an update of a degraded add-on": {
@@ -146,7 +152,7 @@ func TestWhyExplainsUpdates(t *testing.T) {
 			`Add-on shop is not available on cluster cluster1: PlanFailed: plan "upgrade" failed: no more disks. ` +
 				"Fix the cause, then run plan upgrade again. " +
 				"OperatorVersion kafka-3.8.0-0.9.0 was the last to be installed completely, not kafka-3.9.0-1.0.0." +
-				planStatus + "  kubectl addon plan run shop upgrade --cluster cluster1\n",
+				planStatus + "  kubectl addon plan run shop upgrade --cluster cluster1\n  kubectl addon rollback shop --cluster cluster1\n",
 		},
 		"a plan that is complete, which the Instance does not report yet": {
 			alone(sample.Works), instanceOf("shop", ready("False", kudo.ReasonPlanFailed, `plan "deploy" failed`, time.Second)),

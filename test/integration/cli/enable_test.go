@@ -343,6 +343,17 @@ var _ = Describe("add-ons", func() {
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster).errOut).To(BeEmpty(), "it is there")
 		})
 
+		It("reports once that the hub refuses a namespace in which nothing is installed", func(ctx SpecContext) {
+			cluster := newCluster(ctx, nil)
+			Expect(run(ctx, "package", "push", packageDir(configMap), "-n", cluster).err).NotTo(HaveOccurred())
+			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
+			lock(ctx, "kube-system", cluster)
+			refused := run(ctx, "enable", "shop", "--cluster", cluster, "-n", "kube-system")
+			Expect(refused.err).To(MatchError(ContainSubstring("nothing is installed in kube-system")))
+			Expect(refused.errOut).To(BeEmpty())
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-n", "kube-public").errOut).To(ContainSubstring("refuse namespace"), "the hub accepts it")
+		})
+
 		It("writes nothing where the hub would refuse a part of it, and shows the same with --dry-run", func(ctx SpecContext) {
 			first, second := newCluster(ctx, nil), newCluster(ctx, nil)
 			packages := newNamespace(ctx)
