@@ -182,9 +182,9 @@ test-ui: ## Test the dashboard in chromium.
 	@$(browser); assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; go test -count=1 -timeout=20m ./test/browser $(TESTFLAGS)
 
 .PHONY: screenshots
-screenshots: ## Take the screenshots of docs/dashboard.md.
+screenshots: ## Take the screenshots of docs/dashboard.md (REVIEW=FOLDER also takes every page, at 360 pixels and in 4K).
 	@$(browser); assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; mkdir -p docs/dashboard; \
-	  TANDEM_SCREENSHOTS=$$PWD/docs/dashboard go test -count=1 ./test/browser -ginkgo.label-filter=pictures
+	  TANDEM_REVIEW=$(if $(REVIEW),$(abspath $(REVIEW))) TANDEM_SCREENSHOTS=$$PWD/docs/dashboard go test -count=1 ./test/browser -ginkgo.label-filter=pictures
 
 # Each process of each suite has its own API servers. `make` runs two suites at a time, the slowest first, and prints the output of a
 # suite when it ends. Results are not cached, because `go test` does not track the control plane as an input.

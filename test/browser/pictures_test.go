@@ -2,8 +2,11 @@ package browser
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -34,7 +37,32 @@ var _ = Describe("the pictures of the documentation", Label("pictures"), func() 
 			take(page, address, p)
 		}
 	})
+
+	It("show every page on a phone and on a 4K screen, for a review", func() {
+		if review == "" {
+			return // `make screenshots REVIEW=FOLDER` names the folder
+		}
+		address, gate := serve()
+		page := tab()
+		enter(page, address, gate)
+		for i, path := range everyPage {
+			open(page, address, path)
+			for _, size := range [][2]int64{{360, 760}, {3840, 2160}} {
+				Expect(chromedp.Do(page, appearance(size[0], "light"))).To(Succeed())
+				height, err := chromedp.Run(page, chromedp.Evaluate[int64]("document.documentElement.scrollHeight"))
+				Expect(err).NotTo(HaveOccurred())
+				Expect(chromedp.Do(page, chromedp.EmulateViewport(size[0], max(height, size[1])))).To(Succeed())
+				image, err := chromedp.Run(page, chromedp.CaptureScreenshot())
+				Expect(err).NotTo(HaveOccurred())
+				name := fmt.Sprintf("%02d-%.40s-%d.png", i, strings.Trim(unsafeInName.ReplaceAllString(path, "-"), "-"), size[0])
+				Expect(os.WriteFile(filepath.Join(review, name), image, 0o644)).To(Succeed())
+			}
+		}
+	})
 })
+
+// unsafeInName matches characters of paths that names of files do not have.
+var unsafeInName = regexp.MustCompile(`[^a-z0-9]+`)
 
 func take(page context.Context, address string, p picture) {
 	GinkgoHelper()

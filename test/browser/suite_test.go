@@ -189,3 +189,6 @@ var front = chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 
 // pictures is the folder for screenshots; without it, none are taken.
 var pictures = os.Getenv("TANDEM_SCREENSHOTS")
+
+// review is the folder for screenshots of every page at 360 pixels and in 4K; without it, none are taken.
+var review = os.Getenv("TANDEM_REVIEW")
