@@ -21,7 +21,7 @@ import (
 type Inventory struct {
 	ManagedClusters
 	Instances, AddOns []string
-	// IsDefined is set if the requested name is that of an add-on that can be enabled.
+	// IsDefined is set if an add-on of the requested name can be enabled.
 	IsDefined bool
 }
 
