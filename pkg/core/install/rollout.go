@@ -3,7 +3,9 @@ package install
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -162,13 +164,13 @@ func DesiredFingerprint(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 }
 
 // StageOf returns the stage of an add-on's rollout to which one of its clusters belongs, given their number, and whether the rollout has not reached it. Which of several
-// Placements selects it is unknown: then a free slot of any of them counts, and there is no limit if there is none in one of them.
+// Placements selects it is unknown: then a free slot of any of them counts, and there is no limit if there is none in one of them, or if one of them includes groups.
 func StageOf(definition *addonv1alpha1.ClusterManagementAddOn, clusters int, isQueued bool) dependency.Stage {
 	if definition == nil || definition.Spec.InstallStrategy.Type != upstream.AddonInstallStrategyPlacements {
 		return dependency.Stage{}
 	}
 	placements, slots := definition.Spec.InstallStrategy.Placements, 0
-	if len(placements) == 1 && placements[0].RolloutStrategy.Type == clusterv1alpha1.ProgressivePerGroup {
+	if len(placements) == 1 && includesGroups(placements[0].RolloutStrategy) {
 		number := 0
 		if isQueued {
 			number = 1 // OCM includes all clusters of a group together, and the next group afterwards
@@ -185,16 +187,44 @@ func StageOf(definition *addonv1alpha1.ClusterManagementAddOn, clusters int, isQ
 	return dependency.Stage{Slots: slots}
 }
 
-// slotsOf returns how many of the clusters a strategy includes at a time; 0 if there is no limit, or if it is unknown. OCM rounds percentages up.
+// includesGroups reports whether OCM includes no further cluster before all changes on those that it has included have ended. This is true of the strategy by groups, and
+// of a progressive one with mandatory groups: OCM (progressivePerGroup of sdk-go) goes through these first, each time, and does not reach the other clusters while a change
+// is in progress on any cluster. A mandatory group that the Placement does not have makes no lasting difference: OCM fills its slots at once.
+func includesGroups(strategy clusterv1alpha1.RolloutStrategy) bool {
+	switch strategy.Type {
+	case clusterv1alpha1.ProgressivePerGroup:
+		return true
+	case clusterv1alpha1.Progressive:
+		return strategy.Progressive != nil && len(strategy.Progressive.MandatoryDecisionGroups.MandatoryDecisionGroups) > 0
+	default:
+		return false
+	}
+}
+
+// slotsOf returns how many of the clusters a strategy includes at a time; 0 if there is no limit, or if it is unknown, as without maxConcurrency: then the Placement has it.
 func slotsOf(strategy clusterv1alpha1.RolloutStrategy, clusters int) int {
-	if strategy.Type != clusterv1alpha1.Progressive || strategy.Progressive == nil {
+	if strategy.Type != clusterv1alpha1.Progressive || strategy.Progressive == nil || includesGroups(strategy) {
 		return 0
 	}
-	slots, err := intstr.GetScaledValueFromIntOrPercent(&strategy.Progressive.MaxConcurrency, clusters, true)
-	if err != nil {
+	concurrency := strategy.Progressive.MaxConcurrency
+	if concurrency.Type == intstr.Int {
+		return max(int(concurrency.IntVal), 0)
+	}
+	return share(concurrency.StrVal, clusters)
+}
+
+// share returns a percentage of the clusters as OCM reads it: it may have a fraction, and is rounded up. It returns 0 if the percentage is malformed, with which OCM
+// includes no cluster, or if it is not in the range up to 100 %, with which OCM includes all clusters.
+func share(percentage string, clusters int) int {
+	number, isPercentage := strings.CutSuffix(percentage, "%")
+	parsed, err := strconv.ParseFloat(number, 64)
+	if !isPercentage || err != nil {
 		return 0
 	}
-	return max(slots, 0)
+	if part := math.Ceil(parsed / 100 * float64(clusters)); part > 0 && part <= float64(clusters) {
+		return int(part)
+	}
+	return 0
 }
 
 // missingHashes returns the hashes of configs that the add-on itself names: OCM takes those as they are, and other configs by its rollout

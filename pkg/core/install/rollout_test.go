@@ -169,25 +169,43 @@ func TestStageOf(t *testing.T) {
 		return clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.Parse(maxConcurrency)}}
 	}
 	groups, all := clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.ProgressivePerGroup}, clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All}
+	canary := clusterv1alpha1.MandatoryDecisionGroups{MandatoryDecisionGroups: []clusterv1alpha1.MandatoryDecisionGroup{{GroupName: "canary"}}}
+	mandatory, mandatoryGroups := progressive("3"), clusterv1alpha1.RolloutStrategy{
+		Type: clusterv1alpha1.ProgressivePerGroup, ProgressivePerGroup: &clusterv1alpha1.RolloutProgressivePerGroup{MandatoryDecisionGroups: canary},
+	}
+	mandatory.Progressive.MandatoryDecisionGroups = canary
 	for name, tc := range map[string]struct {
 		strategies []clusterv1alpha1.RolloutStrategy
 		queued     bool
 		want       dependency.Stage
 	}{
-		"not by Placements":           {},
-		"all clusters at a time":      {strategies: []clusterv1alpha1.RolloutStrategy{all}, queued: true},
-		"a number":                    {strategies: []clusterv1alpha1.RolloutStrategy{progressive("3")}, queued: true, want: dependency.Stage{Slots: 3}},
-		"a percentage is rounded up":  {strategies: []clusterv1alpha1.RolloutStrategy{progressive("25%")}, want: dependency.Stage{Slots: 3}},
-		"zero is no limit":            {strategies: []clusterv1alpha1.RolloutStrategy{progressive("0")}},
-		"no number":                   {strategies: []clusterv1alpha1.RolloutStrategy{progressive("many")}},
-		"a negative number":           {strategies: []clusterv1alpha1.RolloutStrategy{progressive("-1")}},
-		"no parameters":               {strategies: []clusterv1alpha1.RolloutStrategy{{Type: clusterv1alpha1.Progressive}}},
-		"the present group":           {strategies: []clusterv1alpha1.RolloutStrategy{groups}},
-		"a later group":               {strategies: []clusterv1alpha1.RolloutStrategy{groups}, queued: true, want: dependency.Stage{Number: 1}},
-		"two Placements":              {strategies: []clusterv1alpha1.RolloutStrategy{progressive("1"), progressive("20%")}, want: dependency.Stage{Slots: 3}},
-		"one of them without a limit": {strategies: []clusterv1alpha1.RolloutStrategy{progressive("1"), all}, queued: true},
-		"one of them includes groups": {strategies: []clusterv1alpha1.RolloutStrategy{progressive("1"), groups}, queued: true},
-		"both of them include groups": {strategies: []clusterv1alpha1.RolloutStrategy{groups, groups}, queued: true},
+		"not by Placements":                        {},
+		"all clusters at a time":                   {strategies: []clusterv1alpha1.RolloutStrategy{all}, queued: true},
+		"a number":                                 {strategies: []clusterv1alpha1.RolloutStrategy{progressive("3")}, queued: true, want: dependency.Stage{Slots: 3}},
+		"a percentage is rounded up":               {strategies: []clusterv1alpha1.RolloutStrategy{progressive("25%")}, want: dependency.Stage{Slots: 3}},
+		"zero is no limit":                         {strategies: []clusterv1alpha1.RolloutStrategy{progressive("0")}},
+		"a percentage with a fraction":             {strategies: []clusterv1alpha1.RolloutStrategy{progressive("33.4%")}, want: dependency.Stage{Slots: 4}},
+		"a tiny percentage":                        {strategies: []clusterv1alpha1.RolloutStrategy{progressive("0.001%")}, want: dependency.Stage{Slots: 1}},
+		"100 %":                                    {strategies: []clusterv1alpha1.RolloutStrategy{progressive("100%")}, want: dependency.Stage{Slots: 9}},
+		"more than 100 % is no limit":              {strategies: []clusterv1alpha1.RolloutStrategy{progressive("1e300%")}},
+		"a negative percentage":                    {strategies: []clusterv1alpha1.RolloutStrategy{progressive("-5%")}},
+		"no percentage":                            {strategies: []clusterv1alpha1.RolloutStrategy{progressive("%")}},
+		"a percentage that is no number":           {strategies: []clusterv1alpha1.RolloutStrategy{progressive("NaN%")}},
+		"a fraction":                               {strategies: []clusterv1alpha1.RolloutStrategy{progressive("2.5")}},
+		"no number":                                {strategies: []clusterv1alpha1.RolloutStrategy{progressive("many")}},
+		"a negative number":                        {strategies: []clusterv1alpha1.RolloutStrategy{progressive("-1")}},
+		"no parameters":                            {strategies: []clusterv1alpha1.RolloutStrategy{{Type: clusterv1alpha1.Progressive}}},
+		"the present group":                        {strategies: []clusterv1alpha1.RolloutStrategy{groups}},
+		"a later group":                            {strategies: []clusterv1alpha1.RolloutStrategy{groups}, queued: true, want: dependency.Stage{Number: 1}},
+		"the present group, with mandatory groups": {strategies: []clusterv1alpha1.RolloutStrategy{mandatoryGroups}},
+		"a later group, with mandatory groups":     {strategies: []clusterv1alpha1.RolloutStrategy{mandatoryGroups}, queued: true, want: dependency.Stage{Number: 1}},
+		"included, with mandatory groups":          {strategies: []clusterv1alpha1.RolloutStrategy{mandatory}},
+		"queued, with mandatory groups":            {strategies: []clusterv1alpha1.RolloutStrategy{mandatory}, queued: true, want: dependency.Stage{Number: 1}},
+		"one of them has mandatory groups":         {strategies: []clusterv1alpha1.RolloutStrategy{progressive("1"), mandatory}, queued: true},
+		"two Placements":                           {strategies: []clusterv1alpha1.RolloutStrategy{progressive("1"), progressive("20%")}, want: dependency.Stage{Slots: 3}},
+		"one of them without a limit":              {strategies: []clusterv1alpha1.RolloutStrategy{progressive("1"), all}, queued: true},
+		"one of them includes groups":              {strategies: []clusterv1alpha1.RolloutStrategy{progressive("1"), groups}, queued: true},
+		"both of them include groups":              {strategies: []clusterv1alpha1.RolloutStrategy{groups, groups}, queued: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			definition := &addonv1alpha1.ClusterManagementAddOn{}
