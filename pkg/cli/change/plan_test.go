@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -90,6 +91,33 @@ func TestPlanWaitEnds(t *testing.T) {
 			}
 			if done != test.done {
 				t.Errorf("done is %v", done)
+			}
+		})
+	}
+}
+
+// TestPlanWaitOfARemovedInstance ends waits for an Instance that was found, and then was not.
+func TestPlanWaitOfARemovedInstance(t *testing.T) {
+	const failed = "Instance kafka on cluster cluster1 was deleted before its plans ended"
+	for name, test := range map[string]struct {
+		found   func(*kudo.Instance)
+		request types.UID
+		err     string
+	}{
+		"a removal that was observed": {found: func(i *kudo.Instance) { i.DeletionTimestamp = ptr.To(metav1.Now()) }},
+		"a removal between two looks": {found: func(i *kudo.Instance) { i.Finalizers = []string{kudo.Finalizer} }},
+		"nothing had to be removed":   {found: func(i *kudo.Instance) { i.Finalizers = []string{"another"} }, err: failed},
+		"a request that has not run":  {found: func(i *kudo.Instance) { i.Finalizers = []string{kudo.Finalizer} }, request: "mine", err: failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			view := sample.ViewOf("deploy", kudo.InProgress, test.found)
+			w := planWait{awaitedPlan: awaitedPlan{ObjectKey: client.ObjectKey{Namespace: "cluster1", Name: "kafka"}, request: test.request}, found: view.Instance}
+			done, err := w.endRemoved()
+			if diff := cmp.Diff(test.err, clitest.ErrorText(err)); diff != "" {
+				t.Error(diff)
+			}
+			if done != (err == nil) || done && w.text != "instance.kudo.dev/kafka is removed\n" {
+				t.Errorf("done is %v: %q", done, w.text)
 			}
 		})
 	}

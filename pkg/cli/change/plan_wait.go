@@ -276,7 +276,7 @@ func isResolvedBefore(addOn, before *addonv1alpha1.ManagedClusterAddOn) bool {
 
 // endRemoved ends the wait for an Instance that no longer exists.
 func (w *planWait) endRemoved() (bool, error) {
-	if w.found.DeletionTimestamp.IsZero() || w.request != "" {
+	if !planstatus.IsRemovalOf(w.found) || w.request != "" {
 		return false, fmt.Errorf("%s was deleted before its plans ended", w)
 	}
 	w.text = fmt.Sprintf("%s is removed\n", text.ObjectName(kudo.GroupVersion.Group, "Instance", w.Name))

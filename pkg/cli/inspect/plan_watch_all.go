@@ -132,7 +132,7 @@ func (w *planWatch) observe(view progress.View) {
 // endRemoved ends the watch of an Instance that no longer exists.
 func (w *planWatch) endRemoved() (bool, error) {
 	w.trees = w.line("gone")
-	if w.found.DeletionTimestamp.IsZero() {
+	if !planstatus.IsRemovalOf(w.found) {
 		return false, fmt.Errorf("%s on %s was deleted before its plans ended", text.Word(w.Name), text.Word(w.Namespace))
 	}
 	return true, nil

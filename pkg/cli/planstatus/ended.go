@@ -2,6 +2,7 @@ package planstatus
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,6 +33,12 @@ func HasEnded(view progress.View) (bool, error) {
 		return false, FailureOf(instance, failed)
 	}
 	return true, nil
+}
+
+// IsRemovalOf reports whether an Instance that no longer exists was removed, given how it was observed last: it was being deleted, or it had the finalizer
+// that is released only after its removal. Deletion and removal may both lie between two looks.
+func IsRemovalOf(last *kudo.Instance) bool {
+	return !last.DeletionTimestamp.IsZero() || slices.Contains(last.Finalizers, kudo.Finalizer)
 }
 
 // isIdle reports whether the agent has executed everything that the Instance requests.
