@@ -42,7 +42,7 @@ type bench struct {
 	say   func(format string, arguments ...any)
 }
 
-// Measure creates the fleet and runs all scenarios, or the plugin's commands, or the dashboard. It stops everything that it started, also after an error.
+// Measure creates the fleet and runs all scenarios, or measures the plugin's commands, the dashboard or first installations. It stops everything that it started, also after an error.
 func (s *settings) Measure(ctx context.Context, progress io.Writer) (measured program.Report, err error) {
 	err = onHub(ctx, *s, progress, func(b *bench) error {
 		if s.plugin != "" {
@@ -51,6 +51,10 @@ func (s *settings) Measure(ctx context.Context, progress io.Writer) (measured pr
 		}
 		if s.viewers > 0 {
 			measured, err = b.dashboard(ctx)
+			return err
+		}
+		if s.first {
+			measured, err = b.installs(ctx)
 			return err
 		}
 		if err := b.prepare(ctx); err != nil {
@@ -70,7 +74,7 @@ func onHub(ctx context.Context, s settings, progress io.Writer, do func(*bench) 
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.folder)) }()
 	b.say("starting an API server in %s", b.folder)
-	if b.hub, err = startHub(ctx, b.folder); err != nil {
+	if b.hub, err = startHub(ctx, b.folder, b.auditPolicy()); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.hub.stop()) }()

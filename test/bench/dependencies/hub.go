@@ -28,8 +28,20 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-//go:embed audit.yaml
-var auditPolicy []byte
+var (
+	//go:embed audit.yaml
+	auditPolicy []byte
+	//go:embed audit-installs.yaml
+	installsPolicy []byte
+)
+
+// auditPolicy returns what the API server logs.
+func (s *settings) auditPolicy() []byte {
+	if s.first {
+		return installsPolicy
+	}
+	return auditPolicy
+}
 
 // The writers: addon-manager with its service account's name and permissions, and a user that acts as the platform team and all
 // klusterlets.
@@ -59,10 +71,10 @@ type hub struct {
 	log        *audit.Log
 }
 
-// startHub starts an API server that logs to folder, with the default limits of concurrent requests.
-func startHub(ctx context.Context, folder string) (*hub, error) {
+// startHub starts an API server that logs to folder by an audit policy, with the default limits of concurrent requests.
+func startHub(ctx context.Context, folder string, logged []byte) (*hub, error) {
 	policy, log := filepath.Join(folder, "audit-policy.yaml"), filepath.Join(folder, "audit.log")
-	if err := os.WriteFile(policy, auditPolicy, 0o600); err != nil {
+	if err := os.WriteFile(policy, logged, 0o600); err != nil {
 		return nil, fmt.Errorf("writing the audit policy: %w", err)
 	}
 	store := &envtest.Etcd{}

@@ -22,11 +22,13 @@ type settings struct {
 	plugin string
 	// viewers is the number of viewers of the dashboard, which is measured instead of the controllers; if 0, they are measured.
 	viewers int
-	fleet   fleet
-	limits  limits
-	pairs   int
-	flips   int
-	rest    time.Duration
+	// first is true if first installations of packages are measured, and nothing else.
+	first  bool
+	fleet  fleet
+	limits limits
+	pairs  int
+	flips  int
+	rest   time.Duration
 	// scenarios are the names of those to run, separated by commas; all if empty.
 	scenarios string
 	// heap is a file for a profile of addon-manager's heap after the last scenario; none if empty.
@@ -44,6 +46,7 @@ func (s *settings) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&s.program, "addon-manager", "bin/addon-manager", "the program to measure")
 	fs.StringVar(&s.plugin, "kubectl-addon", "", "measure the commands of this program on the fleet, and nothing else")
 	fs.IntVar(&s.viewers, "viewers", 0, "measure addon-manager ui with this number of viewers, and nothing else")
+	fs.BoolVar(&s.first, "first-installations", false, "measure first installations of add-ons that run a package, and nothing else")
 	fs.IntVar(&s.fleet.clusters, "clusters", 100, "managed clusters")
 	fs.IntVar(&s.fleet.addOns, "addons", 20, "add-ons on each of them")
 	fs.BoolVar(&s.fleet.selective, "selective", false, "give each dependency a version and a selector of clusters")

@@ -272,8 +272,19 @@ a                              available
 				ContainSubstring("Add-on mill is available on 2 of 2 clusters."), ContainSubstring(deadlock), ContainSubstring(command)))
 			Expect(run(ctx, "why", "oven", "--all-clusters", "-o", "jsonpath={.groups[0].example.deadlocks[0].rollouts[*].addOn}").out).To(Equal("mill oven"))
 
-			By("the command letting the rollout reach the other cluster")
+			By("a mandatory group, after which free slots are used only once all its changes have ended")
 			mill := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "mill"}}
+			withGroups := func(groups string) {
+				GinkgoHelper()
+				Expect(hub.Patch(ctx, mill, client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/spec/installStrategy/placements/0/rolloutStrategy/progressive","value":`+groups+`}]`)))).To(Succeed())
+			}
+			withGroups(`{"maxConcurrency":2,"mandatoryDecisionGroups":[{"groupName":"canary"}]}`)
+			Expect(run(ctx, "why", "mill", "--cluster", second).out).To(And(
+				ContainSubstring("The rollouts of mill and oven wait for each other"), ContainSubstring("Change the rollout strategy of mill, so that its change reaches cluster "+second+"."),
+				ContainSubstring("\n  kubectl edit clustermanagementaddon mill\n")))
+			withGroups(`{"maxConcurrency":1}`)
+
+			By("the command letting the rollout reach the other cluster")
 			Expect(hub.Patch(ctx, mill, client.RawPatch(types.JSONPatchType, []byte(patch)))).To(Succeed())
 			Expect(mill.Spec.InstallStrategy.Placements[0].RolloutStrategy.Progressive.MaxConcurrency.IntValue()).To(Equal(2))
 			reached := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: second, Name: "mill"}}
