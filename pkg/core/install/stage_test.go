@@ -73,7 +73,9 @@ type ocmRollout struct {
 // decisionsOf lists PlacementDecisions.
 type decisionsOf []*clusterv1beta1.PlacementDecision
 
-func (d decisionsOf) List(labels.Selector, string) ([]*clusterv1beta1.PlacementDecision, error) { return d, nil }
+func (d decisionsOf) List(labels.Selector, string) ([]*clusterv1beta1.PlacementDecision, error) {
+	return d, nil
+}
 
 func newOCMRollout(t *rapid.T) *ocmRollout {
 	play := &ocmRollout{definition: &addonv1alpha1.ClusterManagementAddOn{}, status: map[string]rollouts.RolloutStatus{}, stuck: map[string]bool{}}
