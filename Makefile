@@ -43,6 +43,8 @@ PAIRS ?= 5
 HEAP ?=
 # Any value gives each dependency of `make bench-dependencies` a version and a selector of clusters.
 SELECTIVE ?=
+# Any value makes `make bench-dependencies` measure first installations only, each with a constraint if SELECTIVE has a value, too.
+FIRST ?=
 # The rate limits of the measured program in benchmarks (0: none), and addon-manager's --concurrency.
 QPS ?= 0
 BURST ?= 0
@@ -256,7 +258,7 @@ bench-dependencies: build ## Measure the evaluation of dependencies on CLUSTERS 
 	go build -o bin/bench-dependencies ./test/bench/dependencies
 	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
 	  bin/bench-dependencies -clusters=$(CLUSTERS) -addons=$(ADDONS) -qps=$(QPS) -burst=$(BURST) -concurrency=$(CONCURRENCY) \
-	  -pairs=$(PAIRS) -scenarios=$(SCENARIOS) $(if $(SELECTIVE),-selective) $(if $(HEAP),-heap=$(HEAP)) $(if $(OUT),-out=$(OUT))
+	  -pairs=$(PAIRS) -scenarios=$(SCENARIOS) $(if $(SELECTIVE),-selective) $(if $(FIRST),-first-installations) $(if $(HEAP),-heap=$(HEAP)) $(if $(OUT),-out=$(OUT))
 
 .PHONY: bench-commands
 bench-commands: build ## Measure the time and memory of kubectl addon on CLUSTERS × ADDONS.
