@@ -1,6 +1,7 @@
 package change
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -342,4 +343,20 @@ func (e EnableRequest) checkParameters(version *kudo.OperatorVersion) error {
 		return fmt.Errorf("add-on %q on cluster %s: %w", e.AddOn, e.View.Name, err)
 	}
 	return nil
+}
+
+// namespaceWarnings returns a warning about the namespace of a new plan-based add-on.
+func (e EnableRequest) namespaceWarnings(c Change) []string {
+	if c.Step == nil || c.Step.Current != nil || !e.View.Definitions[c.Step.Wanted.Name].PlanManaged {
+		return nil
+	}
+	namespace := cmp.Or(c.Step.Wanted.Spec.InstallNamespace, install.DefaultInstallNamespace)
+	if c.After != nil {
+		namespace = c.After.TargetNamespace()
+	}
+	if namespace == install.DefaultInstallNamespace {
+		return []string{fmt.Sprintf("it is installed in namespace %q, OCM's default, which holds credentials of other add-ons for the hub: "+
+			"to use another one, set --namespace", namespace)}
+	}
+	return reservedWarnings(namespace)
 }

@@ -91,12 +91,6 @@ func Replaces(execution kudo.PlanStatus, task string, inventory []kudo.Inventory
 	return false
 }
 
-// IsInterrupted reports whether an execution that has started, and influences condition Ready, has not ended: if it waits, it may have applied only
-// a part of what it changes.
-func IsInterrupted(status kudo.InstanceStatus) bool {
-	return status.Execution != nil && status.PlanStatus[status.Execution.Plan].Status.IsRunning() && !IsAside(status)
-}
-
 // KeepsAvailable reports whether the running execution, which is not aside, leaves an Instance available as long as its workloads are: nothing of it
 // fails.
 func KeepsAvailable(status kudo.InstanceStatus) bool {

@@ -147,15 +147,15 @@ func mute(status kudo.InstanceStatus) kudo.InstanceStatus {
 }
 
 // Next lists the next tasks: those that may run in parallel now. A task stays in the list until it is recorded as complete. The list is
-// empty once the execution has ended. While it is suspended, only the tasks of steps that have begun are listed.
+// empty once the execution has ended. While it is suspended, only the tasks of steps that have started are listed.
 func Next(spec kudo.Plan, status kudo.PlanStatus) []Task {
 	return slices.DeleteFunc(nextTasks(spec, status), func(at Task) bool {
-		return status.SuspendedSince != nil && !hasBegun(status.Phases[at.Phase].Steps[at.Step])
+		return status.SuspendedSince != nil && !hasStarted(status.Phases[at.Phase].Steps[at.Step])
 	})
 }
 
-// hasBegun reports whether a task of a step was executed, or is in progress.
-func hasBegun(step kudo.StepStatus) bool {
+// hasStarted reports whether a task of a step was executed, or is in progress.
+func hasStarted(step kudo.StepStatus) bool {
 	return slices.ContainsFunc(step.Tasks, func(t kudo.TaskStatus) bool { return t.Status != kudo.Pending })
 }
 

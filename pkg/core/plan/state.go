@@ -217,6 +217,12 @@ func IsAside(status kudo.InstanceStatus) bool {
 	return IsManual(status) && owedIndex(status.Execution.Owed, status.Execution.Plan) < 0
 }
 
+// IsInterrupted reports whether an execution that has started, and influences condition Ready, has not ended: if it waits, it may have applied only
+// a part of what it changes.
+func IsInterrupted(status kudo.InstanceStatus) bool {
+	return status.Execution != nil && status.PlanStatus[status.Execution.Plan].Status.IsRunning() && !IsAside(status)
+}
+
 // IsAvailable reports whether an Instance is available according to its recorded conditions: Available, and Ready where that is absent.
 func IsAvailable(status kudo.InstanceStatus) bool {
 	if available := meta.FindStatusCondition(status.Conditions, kudo.ConditionAvailable); available != nil {

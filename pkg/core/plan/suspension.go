@@ -50,7 +50,7 @@ func latest(a, b time.Time) time.Time {
 // NextStep describes the first step that does not begin because the execution is suspended; empty if there is none.
 func NextStep(spec kudo.Plan, status kudo.PlanStatus) string {
 	for _, at := range nextTasks(spec, status) {
-		if phase := status.Phases[at.Phase]; !hasBegun(phase.Steps[at.Step]) {
+		if phase := status.Phases[at.Phase]; !hasStarted(phase.Steps[at.Step]) {
 			return fmt.Sprintf("step %q of phase %q", phase.Steps[at.Step].Name, phase.Name)
 		}
 	}

@@ -65,10 +65,10 @@ func TestASuspendedInstanceStartsNoPlan(t *testing.T) {
 		"a requested plan leaves the generation of Ready": {
 			status: kudo.Complete, change: []func(*plan.Observation){readyAt(7), handle}, kind: plan.ActionSettle,
 			waits: `plan "backup" waits: the Instance is suspended`, at: 7},
-		"no step of a running plan has begun": {
+		"no step of a running plan has started": {
 			status: kudo.InProgress, kind: plan.ActionWait, ready: `plan "deploy" is suspended before step "s1" of phase "p"`,
 			waits: `the Instance is suspended: plan "deploy" does not start step "s1" of phase "p"`, at: 7},
-		"a step that has begun ends": {
+		"a step that has started ends": {
 			status: kudo.InProgress, change: []func(*plan.Observation){begin(kudo.InProgress)}, kind: plan.ActionStep, tasks: []plan.Task{{}},
 			waits: `the Instance is suspended: plan "deploy" does not start step "s2" of phase "p"`, at: 7},
 		"and is retried": {

@@ -51,7 +51,7 @@ var _ = Describe("A suspended Instance", func() {
 		h.finish(ctx)
 	})
 
-	It("ends the step that has begun, however long it takes, and starts no other", func(ctx context.Context) {
+	It("ends the step that has started, however long it takes, and starts no other", func(ctx context.Context) {
 		spec := standard()
 		deploy := spec.Plans["deploy"]
 		deploy.Phases[0].Steps[1].Timeout = &metav1.Duration{Duration: 4 * time.Second}
