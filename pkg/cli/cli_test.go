@@ -177,6 +177,8 @@ func TestCommands(t *testing.T) {
 		"plan-run-no-cluster":           {[]string{"plan", "run", "kafka", "deploy"}, ExitUsage},
 		"plan-run-parameter":            {[]string{"plan", "run", "kafka", "deploy", "--cluster", "cluster1", "-p", "SIZE"}, ExitUsage},
 		"plan-wait-timeout":             {[]string{"plan", "wait", "kafka", "--cluster", "cluster1", "--timeout", "-1s"}, ExitUsage},
+		"suspend-no-cluster":            {[]string{"suspend", "kafka"}, ExitUsage},
+		"resume-no-cluster":             {[]string{"resume", "kafka"}, ExitUsage},
 		"plan-cancel-no-cluster":        {[]string{"plan", "cancel", "kafka"}, ExitUsage},
 		"plan-history-two":              {[]string{"plan", "history", "kafka", "--cluster", "cluster1,cluster2"}, ExitUsage},
 		"plan-history-output":           {[]string{"plan", "history", "kafka", "--cluster", "cluster1", "-o", "name"}, ExitUsage},

@@ -126,6 +126,8 @@ var _ = Describe("what commands print", func() {
 		text = bytes.Replace(text, []byte("operatorVersion: 1.2.0"), []byte("operatorVersion: 1.3.0"), 1)
 		Expect(os.WriteFile(filepath.Join(newer, "operator.yaml"), text, 0o600)).To(Succeed())
 		Expect(run(ctx, "package", "push", newer, "-n", "east").err).NotTo(HaveOccurred())
+		golden("suspend", run(ctx, "suspend", "shop", "--cluster", "east"))
+		golden("resume", run(ctx, "resume", "shop", "--cluster", "east"))
 		golden("upgrade", run(ctx, "upgrade", "shop", "--cluster", "east"))
 		golden("uninstall", run(ctx, "uninstall", "shop", "--cluster", "east", "--yes", "--timeout", "1m"))
 	})
