@@ -36,7 +36,7 @@ type TagConflictError struct {
 }
 
 func (e *TagConflictError) Error() string {
-	return fmt.Sprintf("tag %s names %s already, and this package is %s: versions do not change; raise operatorVersion, name another tag, or set --overwrite",
+	return fmt.Sprintf("tag %s already names %s, not %s, and versions do not change: raise operatorVersion, name another tag, or move the tag with --overwrite",
 		e.Tag, e.Found, e.Wanted)
 }
 
@@ -117,7 +117,7 @@ func explainConnection(host string, err error) error {
 	case errors.As(err, &invalid):
 		return fmt.Errorf("the certificate of %s is not trusted (%w): name its authority with --ca-file", host, invalid.Err)
 	case errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &tls.RecordHeaderError{}):
-		return fmt.Errorf("%s does not use TLS: only a registry on this machine may do so, or one that --plain-http names", host)
+		return fmt.Errorf("%s does not use TLS: connect to it without TLS by --plain-http %s", host, host)
 	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Errorf("%s did not answer in time", host)
 	}

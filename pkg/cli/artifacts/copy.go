@@ -40,7 +40,7 @@ func NewCmdCopy(f *hubclient.Factory, runF func(context.Context, *CopyOptions) e
 				return err
 			}
 			if o.to.Digest != "" {
-				return terminal.Usagef(cmd, "TARGET has no digest: that of the source is kept")
+				return terminal.Usagef(cmd, "TARGET must not have a digest: that of the source is kept")
 			}
 			return runF(cmd.Context(), o)
 		},

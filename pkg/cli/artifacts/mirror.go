@@ -51,7 +51,7 @@ func NewCmdMirror(f *hubclient.Factory, runF func(context.Context, *MirrorOption
 				return err
 			}
 			if o.to.Target() != "" {
-				return terminal.Usagef(cmd, "TARGET is a place without tag and digest: those of the source are kept")
+				return terminal.Usagef(cmd, "TARGET must have neither a tag nor a digest: those of the source are kept")
 			}
 			return runF(cmd.Context(), o)
 		},

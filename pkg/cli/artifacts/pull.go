@@ -38,7 +38,7 @@ func NewCmdPull(f *hubclient.Factory, runF func(context.Context, *PullOptions) e
 		Short: "Download a package from an OCI registry",
 		Long: "Download the package at SOURCE, oci://HOST/PATH with :TAG or @DIGEST, as a tarball. Without both, it is the highest version. The digest of\n" +
 			"what the registry sends is verified.\n\n" +
-			"--key requires that the package is signed with one of the keys in FILE, as cosign does.",
+			"--key requires a signature of the package by one of the keys in FILE.",
 		Example: "  kubectl addon package pull oci://registry.example.com/packages/kafka:1.0.0\n" +
 			"  kubectl addon package pull oci://registry.example.com/packages/kafka --key cosign.pub -o kafka.tgz",
 		Args: terminal.Exactly("SOURCE"),

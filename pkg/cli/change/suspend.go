@@ -27,8 +27,8 @@ type SuspendOptions struct {
 func NewCmdSuspend(f *hubclient.Factory, runF func(context.Context, *SuspendOptions) error) *cobra.Command {
 	return newCmdSuspend(&SuspendOptions{Factory: f, suspend: true}, runF, &cobra.Command{
 		Use:   "suspend NAME --cluster CLUSTER[,CLUSTER]",
-		Short: "Start no plan of an Instance or add-on until it is resumed",
-		Long: "Start no plan of an Instance or add-on until it is resumed: changes of its version and parameters wait. A running plan ends the\n" +
+		Short: "Suspend an Instance or add-on: no plan starts until it is resumed",
+		Long: "Suspend an Instance or add-on: no plan starts until it is resumed, and changes to its version and parameters wait. A running plan finishes the\n" +
 			"steps that it has started, and starts no others; its timeouts stop. Health is still reported, plans can be cancelled, and\n" +
 			"the Instance can be removed.\n\n" +
 			"Select the clusters with --cluster, --selector, --placement or --all-clusters; clusters that do not have NAME are skipped\n" +

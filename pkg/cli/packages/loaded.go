@@ -282,5 +282,5 @@ func (l *Loaded) Charts() []*registry.Chart {
 	return charts
 }
 
-// References returns the references to registries from which the children of the package were pulled.
+// References returns the references to registries from which the package and its children were pulled.
 func (r *Reader) References() []string { return slices.Sorted(maps.Keys(r.pulled)) }

@@ -59,7 +59,7 @@ func NewCmdPush(f *hubclient.Factory, runF func(context.Context, *PushOptions) e
 			"With a second argument, the package is pushed to that place in an OCI registry instead. The tag defaults to its operatorVersion,\n" +
 			"followed by _ and its appVersion. The same package always has the same digest. Credentials are those of docker.\n\n" +
 			"--sign-key signs the package as cosign does; the signatures of a package in a registry are stored on the hub with it. --key\n" +
-			"requires a signature by one of the keys in FILE, for packages in registries.\n\n" +
+			"requires a signature by one of the keys in FILE that covers all of its OperatorVersions, for packages in registries.\n\n" +
 			"The packages that its KudoOperator tasks refer to are stored first. A task refers to a package by the path of a folder or\n" +
 			"tarball, relative to the package, by URL, or by name. Names are looked up in --repository, or without it on the hub.\n\n" +
 			"Nothing is stored unless all packages are valid. An OperatorVersion is immutable: a changed package needs a new\n" +
@@ -77,6 +77,12 @@ func NewCmdPush(f *hubclient.Factory, runF func(context.Context, *PushOptions) e
 					return terminal.Usagef(cmd, "%v", err)
 				}
 				o.to = &to
+			}
+			switch {
+			case o.to != nil && len(o.keys) > 0:
+				return terminal.Usagef(cmd, "--key is for a package that is stored on the hub: to sign one in a registry, set --sign-key")
+			case o.to == nil && o.overwrite:
+				return terminal.Usagef(cmd, "--overwrite is for tags in registries: an OperatorVersion is immutable")
 			}
 			if o.to != nil && artifact.IsReference(o.name) {
 				return terminal.Usagef(cmd, "both places are in registries: use 'kubectl addon package copy', which keeps the digest and the signatures")

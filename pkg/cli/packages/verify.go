@@ -44,7 +44,7 @@ func NewCmdVerify(f *hubclient.Factory, runF func(context.Context, *VerifyOption
 			"that reject one, and how to accept every value.\n\n" +
 			"No cluster is needed, and a network only for packages at URLs or in registries, and for charts in repositories and registries. Packages given only by name are looked up in --repository;\n" +
 			"without it they are not verified, and a warning reports that.\n\n" +
-			"--key requires that the package, oci://HOST/PATH, is signed with one of the keys in FILE, as cosign does.",
+			"--key requires a signature of the package, oci://HOST/PATH, and of all of its OperatorVersions by one of the keys in FILE.",
 		Example: "  kubectl addon package verify ./kafka\n" +
 			"  kubectl addon package verify ./streaming --repository https://repository.example.com -o json\n" +
 			"  kubectl addon package verify oci://registry.example.com/packages/kafka:1.0.0 --key cosign.pub",
@@ -89,7 +89,7 @@ func runVerify(ctx context.Context, o *VerifyOptions) error {
 // contentDigests returns the digests of the OperatorVersions in a bundle, which its signature covers. Versions on the hub have signatures of their own.
 func (b *bundle) contentDigests() (map[string]string, error) {
 	if names := b.notLookedFor(); len(names) > 0 {
-		return nil, fmt.Errorf("child packages %s were not looked up, so that the signature could not cover which version is meant: set --repository",
+		return nil, fmt.Errorf("child packages %s were not looked up, so the signature cannot cover their versions: set --repository",
 			text.List(names, 3))
 	}
 	digests := map[string]string{}

@@ -24,7 +24,7 @@ type Flags struct {
 func (f *Flags) AddTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.options.PlainHTTP, "plain-http", nil,
-		"Hosts of OCI registries, with their ports, that are connected to without TLS. Those on this machine always are.")
+		"Hosts of OCI registries, with their ports, to connect to without TLS. Registries on this machine never use it.")
 	flags.StringVar(&f.options.CAFile, "ca-file", "", "File with certificate authorities of OCI registries, in addition to those of the system.")
 	flags.DurationVar(&f.options.Timeout, "registry-timeout", oci.DefaultTimeout, "Maximum duration of an operation on a package or image in an OCI registry.")
 }

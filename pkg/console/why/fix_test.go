@@ -81,7 +81,7 @@ func TestWhySuggestsACommandThatFixes(t *testing.T) {
 			[]string{"kubectl addon package push DIR --namespace addon-packages --sign-key FILE"},
 		},
 		"no keys of signatures": {
-			blocked(kudo.ReasonOperatorVersionNotSigned, "the hub runs only packages that are signed with a key in ConfigMap tandem-system/keys (it does not exist); store the public keys of those who sign there (kubectl create configmap keys -n tandem-system --from-file=cosign.pub): OperatorVersion addon-packages/shop-1.0.0: it has no signature"),
+			blocked(kudo.ReasonOperatorVersionNotSigned, "the hub runs only packages that are signed with a key in ConfigMap tandem-system/keys (it does not exist); store the public keys of the signers in it (kubectl create configmap keys -n tandem-system --from-file=cosign.pub): OperatorVersion addon-packages/shop-1.0.0: it has no signature"),
 			[]string{"kubectl create configmap keys --namespace tandem-system --from-file=cosign.pub"},
 		},
 		"a replaced version": {

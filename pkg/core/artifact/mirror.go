@@ -78,7 +78,7 @@ func checkMirrored(registries []kudo.ImageRegistry, name string, to Reference) e
 	if err == nil && pulled.Place() == to.Place() {
 		return nil
 	}
-	return fmt.Errorf("image %s cannot be mirrored together with the others, whose names begin in the same way: mirror it alone", text.Quote(name))
+	return fmt.Errorf("image %s cannot be mirrored together with the others, whose names begin in the same way: copy it with another tool", text.Quote(name))
 }
 
 // pathOf returns the name of a registry as a part of a path, which has no colons, brackets or capital letters.

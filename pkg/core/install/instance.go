@@ -270,7 +270,7 @@ func signatureRule(i Instance) []Problem {
 	}
 	fix := fmt.Sprintf("sign the package and push it again (kubectl addon package push DIR -n %s --sign-key FILE)", VersionOf(i.Instance).Namespace)
 	if !first.HasKeys {
-		fix = fmt.Sprintf("store the public keys of those who sign there (kubectl create configmap %s -n %s --from-file=cosign.pub)", first.Keys.Name,
+		fix = fmt.Sprintf("store the public keys of the signers in it (kubectl create configmap %s -n %s --from-file=cosign.pub)", first.Keys.Name,
 			first.Keys.Namespace)
 	}
 	return []Problem{{kudo.ReasonOperatorVersionNotSigned, fmt.Sprintf("the hub runs only packages that are signed with a key in ConfigMap %s%s; %s: %s",

@@ -63,7 +63,7 @@ func WaitingCondition(next string, spec kudo.Plan, running kudo.PlanStatus) *met
 	message := "the Instance is suspended: no plan starts"
 	switch {
 	case running.Status.IsRunning():
-		message = fmt.Sprintf("the Instance is suspended: plan %q ends the steps that it has started", running.Name)
+		message = fmt.Sprintf("the Instance is suspended: plan %q finishes the steps that it has started", running.Name)
 		if step := NextStep(spec, running); step != "" {
 			message = fmt.Sprintf("the Instance is suspended: plan %q does not start %s", running.Name, step)
 		}

@@ -91,7 +91,7 @@ type PrivateKey struct{ private *ecdsa.PrivateKey }
 func (k PrivateKey) Public() Key { return Key{public: &k.private.PublicKey} }
 
 // ErrPassword is the error of an encrypted key whose password is missing or wrong.
-var ErrPassword = errors.New("the password of the private key is wrong")
+var ErrPassword = errors.New("the password of the private key is missing or wrong")
 
 // The PEM types of cosign's encrypted private keys.
 var encryptedTypes = []string{"ENCRYPTED SIGSTORE PRIVATE KEY", "ENCRYPTED COSIGN PRIVATE KEY"}

@@ -80,7 +80,7 @@ func ParsePayload(data []byte) (Statement, error) {
 	}
 	var p payload
 	if err := json.Unmarshal(data, &p); err != nil {
-		return Statement{}, fmt.Errorf("the payload of the signature is no JSON: %w", err)
+		return Statement{}, fmt.Errorf("the payload of the signature is not JSON: %w", err)
 	}
 	if p.Critical.Type != payloadType {
 		return Statement{}, fmt.Errorf("the payload of the signature has type %s, not cosign's", text.Quote(text.Truncate(p.Critical.Type, maxName)))

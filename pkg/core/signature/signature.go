@@ -58,7 +58,7 @@ func Parse(annotation string) ([]Signature, error) {
 	}
 	var signatures []Signature
 	if err := json.Unmarshal([]byte(annotation), &signatures); err != nil {
-		return nil, fmt.Errorf("annotation %s is no list of signatures", kudo.AnnotationSignatures)
+		return nil, fmt.Errorf("annotation %s is not a list of signatures", kudo.AnnotationSignatures)
 	}
 	if len(signatures) > MaxSignatures {
 		return nil, fmt.Errorf("annotation %s has more than %d signatures", kudo.AnnotationSignatures, MaxSignatures)
@@ -175,7 +175,7 @@ func verify(signatures []Signature, keys []Key, accept func(Statement) error) (S
 		if err == nil {
 			return statement, nil
 		}
-		reason = fmt.Errorf("its signature does not fit: %w", err)
+		reason = fmt.Errorf("its signature does not match: %w", err)
 	}
 	return Statement{}, reason
 }
@@ -204,7 +204,7 @@ func idsOf(keys []Key) string {
 	}
 	slices.Sort(ids)
 	if len(ids) == 0 {
-		return ": there is none"
+		return ", because there are none"
 	}
 	return ": " + text.List(slices.Compact(ids), maxListed)
 }

@@ -115,7 +115,7 @@ func TestVerifyVersion(t *testing.T) {
 		"rotated: the new key is not trusted yet, the old one still is": {sign(t, newVersion(), newVersion(), own), append(others, trusted...), ""},
 		"rotated: the old key is removed":                               {sign(t, newVersion(), newVersion(), own), others, "none of its signatures was made with one of the keys: sha256:"},
 		"unsigned":                                                      {newVersion(), trusted, "it has no signature"},
-		"without keys":                                                  {sign(t, newVersion(), newVersion(), own), nil, "with one of the keys: there is none"},
+		"without keys":                                                  {sign(t, newVersion(), newVersion(), own), nil, "with one of the keys, because there are none"},
 		"defaults of the API server":                                    {change(func(v *kudo.OperatorVersion) { v.Spec.Parameters[0].Type = "string" }), trusted, ""},
 		"another order of execution": {change(func(v *kudo.OperatorVersion) {
 			v.Spec.Plans["deploy"] = kudo.Plan{Strategy: kudo.Parallel, Phases: []kudo.Phase{{Name: "all"}}}
@@ -131,7 +131,7 @@ func TestVerifyVersion(t *testing.T) {
 		"the signature of another version": {change(func(v *kudo.OperatorVersion) { v.Name = "kafka-2.0.0" }), trusted, `it is about other OperatorVersions ("kafka-1.0.0")`},
 		"the namespace of the operator":    {change(func(v *kudo.OperatorVersion) { v.Spec.Operator.Namespace = "elsewhere" }), trusted, ""},
 		"in another namespace":             {change(func(v *kudo.OperatorVersion) { v.Namespace = "elsewhere" }), trusted, ""},
-		"no list":                          {annotate("{}"), trusted, "is no list of signatures"},
+		"no list":                          {annotate("{}"), trusted, "is not a list of signatures"},
 		"too large":                        {annotate(strings.Repeat("x", 200<<10)), trusted, "has more than 131072 bytes"},
 		"too many":                         {annotate("[" + strings.Repeat("{},", 10) + "{}]"), trusted, "has more than 10 signatures"},
 		"an empty signature":               {annotate("[{}]"), trusted, "none of its signatures"},

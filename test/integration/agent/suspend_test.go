@@ -60,7 +60,7 @@ var _ = Describe("A suspended Instance", func() {
 		Eventually(func() kudo.ExecutionStatus { return h.step(ctx, 1) }).Should(Equal(kudo.InProgress))
 
 		h.change(ctx, suspend)
-		Eventually(func() string { return waitCondition(ctx, h).Message }).Should(Equal(`the Instance is suspended: plan "deploy" ends the steps that it has started`))
+		Eventually(func() string { return waitCondition(ctx, h).Message }).Should(Equal(`the Instance is suspended: plan "deploy" finishes the steps that it has started`))
 		Consistently(func() kudo.ExecutionStatus { return h.step(ctx, 1) }, 7*time.Second).Should(Equal(kudo.InProgress))
 
 		By("ending the step")

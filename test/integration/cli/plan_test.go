@@ -96,7 +96,7 @@ var _ = Describe("plans", func() {
 				Expect(hub.Update(ctx, leaving)).To(Succeed())
 			})
 			got := run(ctx, "suspend", "shop", "--cluster", leaving.Namespace)
-			Expect(got.err).To(MatchError(ContainSubstring("is being removed, which nothing suspends")))
+			Expect(got.err).To(MatchError(ContainSubstring("is being removed: a removal cannot be suspended")))
 			Expect(run(ctx, "resume", "none", "--cluster", leaving.Namespace).err).To(HaveOccurred())
 			Expect(run(ctx, "suspend", "shop").code).To(Equal(cli.ExitUsage))
 		})

@@ -107,7 +107,7 @@ var _ = Describe("A hub that requires signed packages", func() {
 
 	It("resolves an Instance once its package is signed, and as long as the key is trusted", func(ctx SpecContext) {
 		instance := run(ctx)
-		Eventually(resolvedOf(instance)).WithContext(ctx).Should(unsigned("ConfigMap tandem-system/" + keys.Name + " (it does not exist); store the public keys of those who sign there (kubectl create configmap"))
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(unsigned("ConfigMap tandem-system/" + keys.Name + " (it does not exist); store the public keys of the signers in it (kubectl create configmap"))
 		trust(ctx, own)
 		Eventually(resolvedOf(instance)).WithContext(ctx).Should(unsigned("contains no public key (-----BEGIN PUBLIC KEY-----)); sign the package and push it again (kubectl addon package push DIR -n addon-packages " +
 			"--sign-key FILE): OperatorVersion addon-packages/" + version.Name + ": it has no signature"))

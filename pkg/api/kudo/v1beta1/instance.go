@@ -68,7 +68,7 @@ type InstanceSpec struct {
 	// +optional
 	Cluster *ClusterFacts `json:"cluster,omitempty"`
 
-	// suspend specifies that no plan starts. A running plan ends the steps that it has started, starts no others, and its timeouts stop. Health is
+	// suspend specifies that no plan starts. A running plan finishes the steps that it has started, starts no others, and its timeouts stop. Health is
 	// judged, plans can be cancelled, and the Instance can be removed. Users set it, addon-manager never does. Not part of KUDO's API.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
