@@ -95,12 +95,14 @@ func (c *Client) within(ctx context.Context, ref artifact.Reference, run func(co
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, new(*placeError)):
-		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case limited.Err() != nil:
 		return fmt.Errorf("%s: %s did not complete the request in %s", ref, ref.Host, c.timeout)
+	}
+	var about *placeError
+	if errors.As(err, &about) {
+		return about
 	}
 	return fmt.Errorf("%s: %w", ref, explain(ref.Host, err))
 }

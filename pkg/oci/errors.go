@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote/auth"
@@ -40,36 +39,23 @@ func (e *TagConflictError) Error() string {
 		e.Tag, e.Found, e.Wanted)
 }
 
-// placeError is an explained error about a reference.
+// placeError is an error about a reference, which is explained where it is printed.
 type placeError struct {
 	at    artifact.Reference
 	cause error
 }
 
-func (e *placeError) Error() string { return fmt.Sprintf("%s: %v", e.at, e.cause) }
+// placed returns an error about a reference; nil if there is none.
+func placed(at artifact.Reference, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &placeError{at, err}
+}
+
+func (e *placeError) Error() string { return fmt.Sprintf("%s: %v", e.at, explain(e.at.Host, e.cause)) }
 
 func (e *placeError) Unwrap() error { return e.cause }
-
-// explainCopy returns the error of a copy with the side that it is about: each side has a registry of its own, which the failed request names.
-func explainCopy(err error, from, to artifact.Reference) error {
-	var refused *errcode.ErrorResponse
-	var failed *url.Error
-	var conflict *TagConflictError
-	var requested *url.URL
-	switch {
-	case errors.As(err, &conflict):
-		return &placeError{to, conflict}
-	case errors.As(err, &refused):
-		requested = refused.URL
-	case errors.As(err, &failed):
-		requested, _ = url.Parse(failed.URL)
-	}
-	side := from
-	if requested != nil && requested.Host == to.Host && strings.HasPrefix(requested.Path, "/v2/"+to.Repository+"/") {
-		side = to
-	}
-	return &placeError{side, explain(side.Host, err)}
-}
 
 // maxMessage limits messages of servers.
 const maxMessage = 500

@@ -203,7 +203,7 @@ func TestSignKeepsOtherSignatures(t *testing.T) {
 	if _, err := client.Push(ctx, reference(t, "oci://%s/kafka:%s", host, artifact.SignatureTag(made.Digest)), foreign, false); err != nil {
 		t.Fatal(err)
 	}
-	for i := range signature.MaxSignatures - 1 {
+	for i := range artifact.MaxSignatures - 1 {
 		for range 2 {
 			if err := client.Sign(ctx, place, signature.Signature{Payload: []byte(`{"critical":{}}`), Signature: []byte{byte(i)}}); err != nil {
 				t.Fatal(err)
@@ -211,12 +211,12 @@ func TestSignKeepsOtherSignatures(t *testing.T) {
 		}
 	}
 	err = client.Sign(ctx, place, signature.Signature{Payload: []byte(`{"critical":{}}`), Signature: []byte("one too many")})
-	if err == nil || !strings.Contains(err.Error(), "more than the limit of 10") {
+	if err == nil || !strings.Contains(err.Error(), "more than the limit of 50") {
 		t.Errorf("got %v", err)
 	}
 	target := reference(t, "oci://%s/kafka:1.0.0", mirror)
 	for range 2 {
-		if _, copied, err := client.CopySigned(ctx, place, target, false); err != nil || copied != signature.MaxSignatures {
+		if _, copied, err := client.CopySigned(ctx, place, target, false); err != nil || copied != artifact.MaxSignatures {
 			t.Fatalf("got %d, %v", copied, err)
 		}
 	}
@@ -226,7 +226,7 @@ func TestSignKeepsOtherSignatures(t *testing.T) {
 	}
 	defer response.Body.Close()
 	manifest, err := io.ReadAll(response.Body)
-	if err != nil || strings.Count(string(manifest), artifact.PayloadMediaType) != signature.MaxSignatures || !strings.Contains(string(manifest), "a certificate") {
+	if err != nil || strings.Count(string(manifest), artifact.PayloadMediaType) != artifact.MaxSignatures || !strings.Contains(string(manifest), "a certificate") {
 		t.Errorf("got %s, %v", manifest, err)
 	}
 }

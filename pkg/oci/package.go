@@ -223,30 +223,42 @@ func (c *Client) Copy(ctx context.Context, from, to artifact.Reference, overwrit
 		if to.Tag == "" {
 			to.Tag = copied.Tag
 		}
-		if err := c.copyGraph(ctx, source, to, root, overwrite); err != nil {
-			return explainCopy(err, copied, to)
-		}
-		return nil
+		return c.copyGraph(ctx, source, to, root, overwrite)
 	})
 	return copied, err
 }
 
+// target is a repository to which something is copied. Its errors name it.
+type target struct {
+	*remote.Repository
+	at artifact.Reference
+}
+
+func (t target) Exists(ctx context.Context, described imagespec.Descriptor) (bool, error) {
+	exists, err := t.Repository.Exists(ctx, described)
+	return exists, placed(t.at, err)
+}
+
+func (t target) Push(ctx context.Context, described imagespec.Descriptor, content io.Reader) error {
+	return placed(t.at, t.Repository.Push(ctx, described, content))
+}
+
 // copyGraph copies a manifest with all that it refers to.
 func (c *Client) copyGraph(ctx context.Context, source *remote.Repository, to artifact.Reference, root imagespec.Descriptor, overwrite bool) error {
-	target, err := c.open(to)
+	at, err := c.open(to)
 	if err != nil {
-		return err
+		return placed(to, err)
 	}
 	if to.Tag != "" {
-		if _, err := hasTag(ctx, target, to, root.Digest.String(), overwrite); err != nil {
-			return err
+		if _, err := hasTag(ctx, at, to, root.Digest.String(), overwrite); err != nil {
+			return placed(to, err)
 		}
 	}
 	options := oras.CopyGraphOptions{Concurrency: copyConcurrency, MaxMetadataBytes: artifact.MaxManifestBytes}
-	if err := oras.CopyGraph(ctx, verifying{source}, target, root, options); err != nil || to.Tag == "" {
+	if err := oras.CopyGraph(ctx, verifying{source}, target{at, to}, root, options); err != nil || to.Tag == "" {
 		return err
 	}
-	return target.Tag(ctx, root, to.Tag)
+	return placed(to, at.Tag(ctx, root, to.Tag))
 }
 
 // copyConcurrency is the number of contents that are copied at a time.

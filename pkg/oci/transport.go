@@ -38,6 +38,9 @@ func CheckRedirect(next *http.Request, before []*http.Request) error {
 	}
 	first := before[0].URL.String()
 	isElsewhere := func(r *http.Request) bool { return !IsSameOrigin(first, r.URL.String()) }
+	if isElsewhere(next) && next.Header.Get("Content-Type") == "application/x-www-form-urlencoded" { // a request for a token, with credentials in its body
+		return fmt.Errorf("a request for a token was redirected to another server, %s", next.URL.Redacted())
+	}
 	if isElsewhere(next) || slices.ContainsFunc(before, isElsewhere) { // each request gets the headers of the first one again
 		next.Header.Del("Authorization")
 	}

@@ -196,19 +196,19 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 		return nil, fmt.Errorf("nothing is applied for Instance %q because the API server drops its inventory: "+
 			"CustomResourceDefinition instances.kudo.dev is older than this agent; apply the one of this version", o.Instance.Name)
 	}
-	e.emitSuspension(o.Instance, stored, status)
+	e.emitSuspension(o, stored, status)
 	e.emitEnd(o, status)
 	return committed, nil
 }
 
 // emitSuspension emits an event if an Instance was suspended or resumed.
-func (e *engine) emitSuspension(instance *kudo.Instance, before, after kudo.InstanceStatus) {
+func (e *engine) emitSuspension(o plan.Observation, before, after kudo.InstanceStatus) {
 	was, is := meta.IsStatusConditionTrue(before.Conditions, kudo.ConditionWaiting), meta.FindStatusCondition(after.Conditions, kudo.ConditionWaiting)
 	switch {
 	case is != nil && !was:
-		e.events.Eventf(instance, nil, corev1.EventTypeNormal, "Suspended", "Suspend", "%s", text.Prefix(is.Message, maxNoteBytes))
-	case is == nil && was && !instance.IsRemoving():
-		e.events.Eventf(instance, nil, corev1.EventTypeNormal, "Resumed", "Resume", "the Instance is no longer suspended")
+		e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, "Suspended", "Suspend", "%s", text.Prefix(is.Message, maxNoteBytes))
+	case is == nil && was && !o.IsLeaving():
+		e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, "Resumed", "Resume", "the Instance is no longer suspended")
 	}
 }
 

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,9 +26,20 @@ func NewWrites() *controller.Writes {
 	return controller.NewExpectations(client.ObjectKeyFromObject, maxWrites)
 }
 
+// errSuspensionDropped is the error of a suspended Instance whose mirror cannot be suspended. No plan of it starts, because it is not signed.
+var errSuspensionDropped = errors.New("the API server of the managed cluster drops spec.suspend: its CustomResourceDefinition instances.kudo.dev is older than " +
+	"this agent; apply the one of this version")
+
 // update writes a mirror. The engine continues to ignore one that is not signed.
 func (m *reconciler) update(ctx context.Context, changed *kudo.Instance, signed bool) error {
-	write := func() error { return m.updateAsIs(ctx, changed) }
+	suspended := changed.Spec.Suspend
+	write := func() error {
+		err := m.updateAsIs(ctx, changed)
+		if err == nil && suspended && !changed.Spec.Suspend { // signed without it, its plans would start
+			return errSuspensionDropped
+		}
+		return err
+	}
 	var err error
 	if signed {
 		err = m.signAndWrite(ctx, changed, write)

@@ -138,7 +138,11 @@ func (m *mirror) copyPackage(ctx context.Context, place string) error {
 		_, name := cutLast(from.Repository)
 		to = m.to.Below("packages/" + name)
 	} else {
-		m.mirrors = append(m.mirrors, catalog.Mirror{From: from.Place(), To: to.Place()})
+		named, err := artifact.Parse(place) // what the package refers to, even if it was read from a mirror
+		if err != nil {
+			return err
+		}
+		m.mirrors = append(m.mirrors, catalog.Mirror{From: named.Place(), To: to.Place()})
 	}
 	to.Tag = from.Tag
 	if m.dryRun {

@@ -2,11 +2,13 @@ package artifacts
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/tandem-addons/tandem/pkg/chart/registry"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
 	"github.com/tandem-addons/tandem/pkg/cli/registries"
@@ -63,6 +65,9 @@ func runSign(ctx context.Context, o *SignOptions) error {
 		return err
 	}
 	ref := o.reader.Pulled(o.place.String()).Reference
+	if ref.Place() != o.place.Place() {
+		return fmt.Errorf("%s was read from the mirror %s that %s names: sign the package there, or unset the variable", o.place, ref.Place(), registry.MirrorsVariable)
+	}
 	signed, err := loaded.Sign(o.key, signature.Statement{Place: ref.Host + "/" + ref.Repository, Digest: ref.Digest})
 	if err != nil {
 		return err

@@ -119,7 +119,11 @@ func (s signatures) store(ctx context.Context, c client.Client, out io.Writer, v
 	case len(about) == 0:
 		return report(out, "operatorversion", version.Name, "not signed: its signatures are about other content")
 	}
-	return addSignatures(ctx, c, out, stored, about)
+	err := addSignatures(ctx, c, out, stored, about)
+	if limit := (*signature.LimitError)(nil); errors.As(err, &limit) && !s.required {
+		return report(out, "operatorversion", version.Name, "not signed: "+limit.Error()+"; --key FILE stores only those by its keys")
+	}
+	return err
 }
 
 // addSignatures adds signatures to those that an OperatorVersion has on the hub.

@@ -81,6 +81,10 @@ func request(ctx context.Context, c client.Client, instance *kudo.Instance, want
 	if err = c.Patch(ctx, instance, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("changing Instance %q of cluster %q: %w", instance.Name, instance.Namespace, err)
 	}
+	if wanted.Suspend && !instance.Spec.Suspend { // the answer of the API server
+		return fmt.Errorf("cluster %s: Instance %q is not suspended: CustomResourceDefinition instances.kudo.dev on the hub is older than this program; apply crds/ of "+
+			"this version", instance.Namespace, instance.Name)
+	}
 	return nil
 }
 

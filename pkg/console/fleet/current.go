@@ -60,11 +60,15 @@ func ReportOf(instance *kudo.Instance) Report {
 // right after a change of the add-on, the agent delays the write. It has condition Waiting of the Instance, too.
 func Current(addOn *addonv1alpha1.ManagedClusterAddOn, report Report) *addonv1alpha1.ManagedClusterAddOn {
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
-	if available == nil || addOn.DeletionTimestamp != nil {
+	if addOn.DeletionTimestamp != nil {
 		return addOn
 	}
+	var later *metav1.Condition
+	if available != nil {
+		later = laterAvailable(*available, report)
+	}
 	current := addOn
-	for _, condition := range []*metav1.Condition{laterAvailable(*available, report), report.Waiting} {
+	for _, condition := range []*metav1.Condition{later, report.Waiting} {
 		if condition != nil {
 			current = current.DeepCopy()
 			meta.RemoveStatusCondition(&current.Status.Conditions, condition.Type)

@@ -101,7 +101,8 @@ func (e *Explanation) fixPackage(addOn *addonv1alpha1.ManagedClusterAddOn, resol
 		}
 	case kudo.ReasonOperatorVersionNotSigned:
 		if keys := noPublicKeys.FindStringSubmatch(resolved.Message); keys != nil {
-			e.suggest("kubectl create configmap %s --namespace %s --from-file=cosign.pub", keys[1], keys[2])
+			e.commands = append(e.commands, text.Command("kubectl create configmap %s --namespace %s --from-file=cosign.pub --dry-run=client --output yaml", keys[1], keys[2])+
+				" | kubectl apply --filename -")
 		} else if instance := e.view.Instances[addOn.Name]; instance != nil && instance.Spec.OperatorVersion.Namespace != "" {
 			e.suggest("kubectl addon package push DIR --namespace %s --sign-key FILE", instance.Spec.OperatorVersion.Namespace)
 		}

@@ -81,8 +81,8 @@ func TestWhySuggestsACommandThatFixes(t *testing.T) {
 			[]string{"kubectl addon package push DIR --namespace addon-packages --sign-key FILE"},
 		},
 		"no keys of signatures": {
-			blocked(kudo.ReasonOperatorVersionNotSigned, "the hub runs only packages that are signed with a key in ConfigMap tandem-system/keys (it does not exist); store the public keys of the signers in it (kubectl create configmap keys -n tandem-system --from-file=cosign.pub): OperatorVersion addon-packages/shop-1.0.0: it has no signature"),
-			[]string{"kubectl create configmap keys --namespace tandem-system --from-file=cosign.pub"},
+			blocked(kudo.ReasonOperatorVersionNotSigned, "the hub runs only packages that are signed with a key in ConfigMap tandem-system/keys (it does not exist); store the public keys of the signers in it (kubectl create configmap keys -n tandem-system --from-file=cosign.pub --dry-run=client -o yaml | kubectl apply -f -): OperatorVersion addon-packages/shop-1.0.0: it has no signature"),
+			[]string{"kubectl create configmap keys --namespace tandem-system --from-file=cosign.pub --dry-run=client --output yaml | kubectl apply --filename -"},
 		},
 		"a replaced version": {
 			blocked(kudo.ReasonOperatorVersionNotFound, `OperatorVersion a/b was replaced: run a plan of Instance "shop" to use the new one`),

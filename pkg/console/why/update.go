@@ -78,7 +78,7 @@ func (e *Explanation) isRecent(status kudo.PlanStatus) bool {
 // isStuck reports whether the last plan of an Instance has failed, or has been running for a long time.
 func (e *Explanation) isStuck(instance *kudo.Instance) bool {
 	last := instance.Status.Execution
-	if last == nil {
+	if last == nil || meta.IsStatusConditionTrue(instance.Status.Conditions, kudo.ConditionWaiting) { // a rollback would wait as well
 		return false
 	}
 	status := instance.Status.PlanStatus[last.Plan]

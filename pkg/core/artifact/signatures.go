@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +22,9 @@ const (
 	// signatureAnnotation is the annotation of a layer with the signature of the payload, in base64.
 	signatureAnnotation = "dev.cosignproject.cosign/signature"
 )
+
+// MaxSignatures is the number of signatures of an artifact that are read: other programs store theirs in the same place.
+const MaxSignatures = 50
 
 // MaxPayloadBytes limits a layer of signatures.
 const MaxPayloadBytes = 64 << 10
@@ -56,8 +58,8 @@ func AddSignature(manifest, config []byte, layer Blob) (Artifact, error) {
 	if err != nil {
 		return Artifact{}, err
 	}
-	if len(layers) >= signature.MaxSignatures {
-		return Artifact{}, &signature.LimitError{Count: len(layers) + 1}
+	if len(layers) >= MaxSignatures {
+		return Artifact{}, &signature.LimitError{Count: len(layers) + 1, Limit: MaxSignatures}
 	}
 	whole, err := decodeObject(manifest)
 	if err != nil {
@@ -123,7 +125,7 @@ func HasSignature(layers []Descriptor, layer Blob) bool {
 }
 
 // ParseSignatures returns the layers with signatures that a manifest lists. Other layers are ignored, and so are the signatures beyond the first
-// signature.MaxSignatures.
+// MaxSignatures.
 func ParseSignatures(manifest []byte) ([]Descriptor, error) {
 	var parsed Manifest
 	if err := json.Unmarshal(manifest, &parsed); err != nil {
@@ -132,11 +134,11 @@ func ParseSignatures(manifest []byte) ([]Descriptor, error) {
 	var layers []Descriptor
 	for _, layer := range parsed.Layers {
 		signed, err := base64.StdEncoding.DecodeString(layer.Annotations[signatureAnnotation])
-		if layer.MediaType != PayloadMediaType || err != nil || len(signed) == 0 || len(layers) == signature.MaxSignatures {
+		if layer.MediaType != PayloadMediaType || err != nil || len(signed) == 0 || len(layers) == MaxSignatures {
 			continue
 		}
-		if !IsDigest(layer.Digest) || layer.Size < 0 || layer.Size > MaxPayloadBytes {
-			return nil, errors.New("the manifest of the signatures lists a payload without a valid digest and size")
+		if !IsDigest(layer.Digest) || layer.Size < 0 || layer.Size > MaxPayloadBytes { // another one may still be valid
+			continue
 		}
 		layers = append(layers, layer)
 	}

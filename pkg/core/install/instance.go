@@ -251,6 +251,11 @@ type UnsignedVersion struct {
 	KeysProblem string
 }
 
+// createKeys returns the command that stores public keys, whether the ConfigMap exists or not.
+func (u UnsignedVersion) createKeys() string {
+	return text.Command("kubectl create configmap %s -n %s --from-file=cosign.pub --dry-run=client -o yaml", u.Keys.Name, u.Keys.Namespace) + " | kubectl apply -f -"
+}
+
 // maxUnsigned is the number of unsigned versions that a message names.
 const maxUnsigned = 3
 
@@ -270,8 +275,7 @@ func signatureRule(i Instance) []Problem {
 	}
 	fix := fmt.Sprintf("sign the package and push it again (kubectl addon package push DIR -n %s --sign-key FILE)", VersionOf(i.Instance).Namespace)
 	if !first.HasKeys {
-		fix = fmt.Sprintf("store the public keys of the signers in it (kubectl create configmap %s -n %s --from-file=cosign.pub)", first.Keys.Name,
-			first.Keys.Namespace)
+		fix = fmt.Sprintf("store the public keys of the signers in it (%s)", first.createKeys())
 	}
 	return []Problem{{kudo.ReasonOperatorVersionNotSigned, fmt.Sprintf("the hub runs only packages that are signed with a key in ConfigMap %s%s; %s: %s",
 		first.Keys, wrong, fix, strings.Join(text.Limit(lines, maxUnsigned, "more OperatorVersions"), "; "))}}

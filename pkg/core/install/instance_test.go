@@ -120,7 +120,7 @@ func TestJudgeRequiresSignatures(t *testing.T) {
 	}{
 		"keys":    {[]UnsignedVersion{of("", true)}, begin + sign + end},
 		"a typo":  {[]UnsignedVersion{of("a.pub contains no public key", true)}, begin + " (a.pub contains no public key)" + sign + end},
-		"no keys": {[]UnsignedVersion{of("it does not exist", false)}, begin + " (it does not exist); store the public keys of the signers in it (kubectl create configmap keys -n tandem-system --from-file=cosign.pub)" + end},
+		"no keys": {[]UnsignedVersion{of("it does not exist", false)}, begin + " (it does not exist); store the public keys of the signers in it (kubectl create configmap keys -n tandem-system --from-file=cosign.pub --dry-run=client -o yaml | kubectl apply -f -)" + end},
 		"many":    {slices.Repeat([]UnsignedVersion{of("", true)}, 5), begin + sign + strings.Repeat(end+";", 1)},
 		"signed":  {nil, ""},
 	} {

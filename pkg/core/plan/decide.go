@@ -211,10 +211,17 @@ func (o Observation) ReadyGeneration() int64 {
 	if !s.Suspended || s.pendingPlan() == "" || IsInterrupted(o.Instance.Status) {
 		return o.Instance.HubGeneration()
 	}
-	if ready := meta.FindStatusCondition(o.Instance.Status.Conditions, kudo.ConditionReady); ready != nil {
+	last := o.Instance.Status.Execution
+	switch ready := meta.FindStatusCondition(o.Instance.Status.Conditions, kudo.ConditionReady); {
+	case ready == nil:
+		return 0
+	case ready.Reason != kudo.ReasonPlanPending && !IsWait(ready.Reason):
 		return ready.ObservedGeneration
+	case last == nil:
+		return 0
+	default: // it was of the change that waits
+		return last.Generation
 	}
-	return 0
 }
 
 // IsLeaving reports whether the Instance, or an ancestor, is being removed.

@@ -34,8 +34,8 @@ func MarkSuspension(spec kudo.Plan, status kudo.PlanStatus, suspended bool, now 
 		if *w.started == nil || w.status.IsTerminal() {
 			continue
 		}
-		paused := now.Sub(latest(since, (*w.started).Time)).Truncate(time.Second)
-		*w.suspended = int64((w.suspension() + max(paused, 0)) / time.Second)
+		paused := min(max(now.Sub(latest(since, (*w.started).Time)), 0), maxSuspendedSeconds*time.Second) // clocks jump
+		*w.suspended = min(int64((w.suspension()+paused)/time.Second), maxSuspendedSeconds)
 	}
 	return marked
 }

@@ -32,6 +32,16 @@ func readyAt(generation int64) func(*plan.Observation) {
 	}
 }
 
+// waitsAt records that the change of a generation waits for a Secret, and that the last execution is of generation 5.
+func waitsAt(generation int64) func(*plan.Observation) {
+	return func(o *plan.Observation) {
+		o.Instance.Status.Execution.Generation = 5
+		o.Instance.Status.Conditions = []metav1.Condition{{
+			Type: kudo.ConditionReady, Status: metav1.ConditionFalse, Reason: kudo.ReasonSecretNotFound, ObservedGeneration: generation,
+		}}
+	}
+}
+
 func TestASuspendedInstanceStartsNoPlan(t *testing.T) {
 	begin := func(status kudo.ExecutionStatus) func(*plan.Observation) {
 		return func(o *plan.Observation) {
@@ -62,6 +72,9 @@ func TestASuspendedInstanceStartsNoPlan(t *testing.T) {
 		"a changed parameter": {
 			status: kudo.Complete, change: []func(*plan.Observation){readyAt(7), editPlain}, kind: plan.ActionSettle,
 			waits: `plan "update" waits: the Instance is suspended`, at: 7},
+		"a change that waited for a Secret before": {
+			status: kudo.Complete, change: []func(*plan.Observation){waitsAt(8), editPlain}, kind: plan.ActionSettle,
+			waits: `plan "update" waits: the Instance is suspended`, at: 5},
 		"a requested plan leaves the generation of Ready": {
 			status: kudo.Complete, change: []func(*plan.Observation){readyAt(7), handle}, kind: plan.ActionSettle,
 			waits: `plan "backup" waits: the Instance is suspended`, at: 7},

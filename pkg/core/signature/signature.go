@@ -17,7 +17,7 @@ import (
 
 // The limits of what anyone may write: they bound the work of a verification.
 const (
-	// MaxSignatures is the number of signatures of a package; keys rotate, so there may be several.
+	// MaxSignatures is the number of signatures of an OperatorVersion; keys rotate, so there may be several.
 	MaxSignatures = 10
 	// maxAnnotationBytes limits the annotation; all annotations of an object have at most 256 KiB.
 	maxAnnotationBytes = 128 << 10
@@ -75,16 +75,16 @@ func Add(signatures []Signature, further ...Signature) ([]Signature, error) {
 		}
 	}
 	if len(all) > MaxSignatures {
-		return nil, &LimitError{Count: len(all)}
+		return nil, &LimitError{Count: len(all), Limit: MaxSignatures}
 	}
 	return all, nil
 }
 
 // LimitError is the error of too many signatures.
-type LimitError struct{ Count int }
+type LimitError struct{ Count, Limit int }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("%d signatures are more than the limit of %d", e.Count, MaxSignatures)
+	return fmt.Sprintf("%d signatures are more than the limit of %d", e.Count, e.Limit)
 }
 
 func (s Signature) equal(other Signature) bool {
@@ -164,7 +164,7 @@ func verify(signatures []Signature, keys []Key, accept func(Statement) error) (S
 		return Statement{}, errUnsigned
 	}
 	reason := errors.New("none of its signatures was made with one of the keys" + idsOf(keys))
-	for _, s := range signatures[:min(len(signatures), MaxSignatures)] {
+	for _, s := range signatures {
 		if !s.matches(keys) {
 			continue
 		}

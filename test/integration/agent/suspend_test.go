@@ -8,7 +8,10 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
@@ -84,4 +87,67 @@ var _ = Describe("A suspended Instance", func() {
 		Eventually(func() string { return waitCondition(ctx, h).Reason }).Should(Equal(kudo.ReasonSuspended))
 		h.finish(ctx)
 	})
+
+	It("runs nothing if the managed cluster's CustomResourceDefinition is older and drops the suspension, and says so", func(ctx context.Context) {
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		restore := dropSuspend(ctx)
+		h.change(ctx, func(s *kudo.InstanceSpec) {
+			suspend(s)
+			setParameter("VALUE", "two")(s)
+		})
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(And(HaveField("Reason", kudo.ReasonNotMirrored),
+			HaveField("Message", ContainSubstring("CustomResourceDefinition instances.kudo.dev is older than this agent"))))
+		version := h.mirror(ctx).ResourceVersion
+		Consistently(func() string { return h.mirror(ctx).ResourceVersion }, "3s").Should(Equal(version), "the mirror is written repeatedly")
+		Expect(h.config(ctx, "-config")).To(Equal("one"))
+
+		By("applying the definition of this version")
+		restore(ctx)
+		h.change(ctx, resume)
+		Eventually(func() string { return h.config(ctx, "-config") }).Should(Equal("two"))
+		h.finish(ctx)
+	})
 })
+
+// dropSuspend removes field suspend from the definition of Instances on the managed cluster, and returns what restores it.
+func dropSuspend(ctx context.Context) (restore func(context.Context)) {
+	GinkgoHelper()
+	field := []string{"schema", "openAPIV3Schema", "properties", "spec", "properties", "suspend"}
+	edit := func(ctx context.Context, change func(version map[string]any)) {
+		GinkgoHelper()
+		definition := &unstructured.Unstructured{}
+		definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		Expect(managed.Get(ctx, client.ObjectKey{Name: "instances.kudo.dev"}, definition)).To(Succeed())
+		versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+		Expect(err).NotTo(HaveOccurred())
+		for _, version := range versions {
+			change(version.(map[string]any))
+		}
+		Expect(unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions")).To(Succeed())
+		Expect(managed.Update(ctx, definition)).To(Succeed())
+	}
+	keeps := func(ctx context.Context) bool { // the API server applies a definition a moment later
+		GinkgoHelper()
+		probe := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}}
+		probe.Spec.Suspend = true
+		Expect(managed.Create(ctx, probe, client.DryRunAll)).To(Succeed())
+		return probe.Spec.Suspend
+	}
+	var definition map[string]any
+	edit(ctx, func(version map[string]any) {
+		definition, _, _ = unstructured.NestedMap(version, field...)
+		unstructured.RemoveNestedField(version, field...)
+	})
+	Eventually(func() bool { return keeps(ctx) }).Should(BeFalse())
+	restore = func(ctx context.Context) {
+		GinkgoHelper()
+		edit(ctx, func(version map[string]any) {
+			Expect(unstructured.SetNestedMap(version, definition, field...)).To(Succeed())
+		})
+		Eventually(func() bool { return keeps(ctx) }).Should(BeTrue())
+	}
+	DeferCleanup(restore)
+	return restore
+}

@@ -79,7 +79,7 @@ var _ = Describe("packages on the hub", func() {
 		allow(ctx, namespace, "lister", rbacv1.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}})
 		Eventually(func() string { return run(ctx, "package", "list", "-n", namespace, "--as", "lister").out }).Should(MatchRegexp(`stock-1.10.0 +stock +1.10.0 +- +\?\n`))
 		Expect(run(ctx, "package", "list", "--as", "lister").err).To(MatchError(And(
-			ContainSubstring("forbidden"), HaveSuffix("select a namespace with -n, such as addon-packages"))))
+			ContainSubstring("forbidden"), HaveSuffix("select a namespace with -n, such as addon-packages: 'kubectl addon check' lists what your user may do"))))
 	})
 
 	It("are shown by their names, or by those of their operators, with their dependencies", func(ctx context.Context) {
