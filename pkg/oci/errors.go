@@ -45,8 +45,8 @@ type placeError struct {
 	cause error
 }
 
-// placed returns an error about a reference; nil if there is none.
-func placed(at artifact.Reference, err error) error {
+// errorAt returns an error about a reference; nil if there is none.
+func errorAt(at artifact.Reference, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -236,29 +236,29 @@ type target struct {
 
 func (t target) Exists(ctx context.Context, described imagespec.Descriptor) (bool, error) {
 	exists, err := t.Repository.Exists(ctx, described)
-	return exists, placed(t.at, err)
+	return exists, errorAt(t.at, err)
 }
 
 func (t target) Push(ctx context.Context, described imagespec.Descriptor, content io.Reader) error {
-	return placed(t.at, t.Repository.Push(ctx, described, content))
+	return errorAt(t.at, t.Repository.Push(ctx, described, content))
 }
 
 // copyGraph copies a manifest with all that it refers to.
 func (c *Client) copyGraph(ctx context.Context, source *remote.Repository, to artifact.Reference, root imagespec.Descriptor, overwrite bool) error {
 	at, err := c.open(to)
 	if err != nil {
-		return placed(to, err)
+		return errorAt(to, err)
 	}
 	if to.Tag != "" {
 		if _, err := hasTag(ctx, at, to, root.Digest.String(), overwrite); err != nil {
-			return placed(to, err)
+			return errorAt(to, err)
 		}
 	}
 	options := oras.CopyGraphOptions{Concurrency: copyConcurrency, MaxMetadataBytes: artifact.MaxManifestBytes}
 	if err := oras.CopyGraph(ctx, verifying{source}, target{at, to}, root, options); err != nil || to.Tag == "" {
 		return err
 	}
-	return placed(to, at.Tag(ctx, root, to.Tag))
+	return errorAt(to, at.Tag(ctx, root, to.Tag))
 }
 
 // copyConcurrency is the number of contents that are copied at a time.
