@@ -88,7 +88,7 @@ var _ = Describe("logs", func() {
 		mux.HandleFunc("/containerLogs/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {
 			select {
 			case requests <- r.URL.Query():
-			default: // nobody reads those of a spec that tries often, and waiting for it would hold up the response
+			default: // a spec that tries often reads none, and the response must not wait for it
 			}
 			serve(w, r)
 		})
