@@ -17,9 +17,6 @@ import (
 
 // execute makes the writes of a decision, and returns its error.
 func (m *reconciler) execute(ctx context.Context, wanted *kudo.Instance, decision mirror.Decision) error {
-	if decision.Removed {
-		m.statuses.SetRemoved(wanted)
-	}
 	if len(decision.Writes) > 0 && decision.Writes[0].Kind == mirror.Create {
 		defer m.signer.creates(mirror.TargetOf(wanted))()
 	}
@@ -30,6 +27,9 @@ func (m *reconciler) execute(ctx context.Context, wanted *kudo.Instance, decisio
 			return err
 		}
 		stored = next
+	}
+	if decision.Removed { // the hub removes its finalizer then
+		m.statuses.SetRemoved(wanted)
 	}
 	return decision.Err
 }

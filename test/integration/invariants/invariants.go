@@ -73,7 +73,7 @@ var allowed = map[string]map[string][]string{
 		instance: {
 			`.status.execution`, `.status.whole`, `.status.handledRequests`, `.status.planStatus`, `.status.inventory`, `.status.tasks`, `.status.history`,
 			`.status.observedGeneration`, `.status.conditions[type="Ready"]`, `.status.conditions[type="Stalled"]`,
-			`.status.conditions[type="LastRequestSucceeded"]`,
+			`.status.conditions[type="LastRequestSucceeded"]`, `.status.conditions[type="Waiting"]`,
 		},
 	},
 }
