@@ -329,6 +329,12 @@ tutorial: demo-down ## Run the commands of the tutorials (PAGES) and update thei
 tutorial-kind: ## Run the commands of docs/kind.md on kind clusters and update their output there (CHECK=1 compares only).
 	@hack/kind.sh page $(if $(CHECK),--check)
 
+.PHONY: docs
+docs: ## Build the documentation as a site in bin/docs (requires Node.js and npm).
+	npm --prefix hack/site ci --ignore-scripts --no-audit --no-fund
+	rm -rf hack/site/pages && mkdir hack/site/pages && cp -R README.md docs hack/site/pages
+	npm --prefix hack/site run build
+
 .PHONY: verify
 verify: generate tidy lint ## Generate, tidy and lint; fail if the working tree is dirty afterwards.
 	@changes=$$(git status --porcelain); [ -z "$$changes" ] || { \
