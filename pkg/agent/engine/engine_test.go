@@ -30,6 +30,7 @@ func newObject(kind string, value any, path ...string) *unstructured.Unstructure
 
 func TestOnlyWhatIsJudgedOfAnObjectLeadsToAPass(t *testing.T) {
 	plain := newObject("Pod", "a", "metadata", "name")
+	rules := []kudo.HealthRule{{Group: "x.example.com", Kind: "Broker", Healthy: "self.status.brokers == 3", Message: "self.status.phase"}}
 	for name, c := range map[string]struct {
 		before, after *unstructured.Unstructured
 		passes        bool
@@ -51,7 +52,7 @@ func TestOnlyWhatIsJudgedOfAnObjectLeadsToAPass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			update := event.TypedUpdateEvent[client.Object]{ObjectOld: c.before, ObjectNew: c.after}
-			if passes := judgedChanged().Update(update); passes != c.passes {
+			if passes := judgedChanged(func(*unstructured.Unstructured) []kudo.HealthRule { return rules }).Update(update); passes != c.passes {
 				t.Errorf("want %v, got %v", c.passes, passes)
 			}
 		})
