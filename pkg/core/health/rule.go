@@ -30,6 +30,9 @@ func CheckRule(rule *kudo.HealthRule) []RuleProblem {
 		return []RuleProblem{{Field: "kind", Message: why}}
 	}
 	var problems []RuleProblem
+	if rule.Healthy == "" {
+		problems = append(problems, RuleProblem{Field: "healthy", Message: "the expression is missing"})
+	}
 	for _, e := range []struct {
 		field, text string
 		returns     expression.Type
@@ -38,7 +41,7 @@ func CheckRule(rule *kudo.HealthRule) []RuleProblem {
 		{"failed", rule.Failed, expression.Bool},
 		{"message", rule.Message, expression.String},
 	} {
-		if e.text == "" && e.field != "healthy" {
+		if e.text == "" {
 			continue
 		}
 		if err := language.Check(e.text, e.returns); err != nil {
