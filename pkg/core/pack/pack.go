@@ -202,7 +202,7 @@ func Files(fsys fs.FS) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", healthFolder, unreadable(err))
 	}
-	return append(append([]string{operatorFile}, samples...), append([]string{paramsFile}, templates...)...), nil
+	return slices.Concat(samples, []string{operatorFile, paramsFile}, templates), nil
 }
 
 // chartFile is what the folder of a chart contains.
