@@ -1,7 +1,6 @@
 package pack
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -60,7 +59,9 @@ func healthRules(s *subject) []Problem {
 }
 
 // ruleName returns the kind and group of a rule.
-func ruleName(rule *kudo.HealthRule) string { return text.Quote(rule.Kind + "." + rule.Group) }
+func ruleName(rule *kudo.HealthRule) string {
+	return text.Quote(strings.TrimSuffix(rule.Kind+"."+rule.Group, "."))
+}
 
 // loadSamples reads the samples of a package that has rules for the health of custom kinds.
 func (p *Package) loadSamples(fsys fs.FS) {
@@ -104,9 +105,6 @@ func decodeSample(content string) (*unstructured.Unstructured, error) {
 	plain, err := yaml.JSON(content, yaml.MaxFile)
 	if err != nil {
 		return nil, err
-	}
-	if !json.Valid(plain) {
-		return nil, errors.New("it is not valid")
 	}
 	object := &unstructured.Unstructured{}
 	return object, object.UnmarshalJSON(plain)

@@ -68,7 +68,7 @@ func TestHealth(t *testing.T) {
 			`operator.yaml:14:40: error: health of "Broker.x.example.com": healthy: line 1, column 13: Syntax error`,
 		}},
 		"a Secret": {"\n- {group: '', kind: Secret, healthy: 'true', message: self.data.password}", nil, []string{
-			`operator.yaml:14:15: error: health of "Secret.": kind: Secrets cannot be judged by expressions, because messages could show their data`,
+			`operator.yaml:14:15: error: health of "Secret": kind: Secrets cannot be judged by expressions, because messages could show their data`,
 		}},
 		"a kind twice": {brokerRule + brokerRule, nil, []string{
 			`operator.yaml:19:3: error: health of "Broker.x.example.com" is defined twice: remove one`,
