@@ -31,13 +31,14 @@ func specChanged() predicate.Predicate {
 }
 
 // judgedChanged admits changes of an applied object that affect tasks or condition Ready. Many objects change all the time in irrelevant
-// ways: leader elections, counters and timestamps in a status.
-func judgedChanged() predicate.TypedPredicate[client.Object] {
+// ways: leader elections, counters and timestamps in a status. rules are those of the packages that may have applied it.
+func judgedChanged(rules func(*unstructured.Unstructured) []kudo.HealthRule) predicate.TypedPredicate[client.Object] {
 	type view struct {
 		uid         types.UID
 		health      health.Result
 		unavailable string
 		metadata    string
+		rules       string
 	}
 	return controller.ChangeIn(func(o client.Object) view {
 		live := o.(*unstructured.Unstructured)
@@ -45,6 +46,9 @@ func judgedChanged() predicate.TypedPredicate[client.Object] {
 		annotations := live.GetAnnotations()
 		v.metadata = fmt.Sprint(live.GetDeletionTimestamp() != nil, live.GetFinalizers(), live.GetLabels(),
 			annotations[kudo.AnnotationExecution], annotations[kudo.AnnotationInstanceNamespace])
+		for _, rule := range rules(live) {
+			v.rules += fmt.Sprintln(health.ByRule(live, &rule))
+		}
 		if live.GroupVersionKind() == storageClass {
 			v.metadata += fmt.Sprint(isDefaultClass(live))
 		}
@@ -53,6 +57,34 @@ func judgedChanged() predicate.TypedPredicate[client.Object] {
 		}
 		return v
 	})
+}
+
+// rulesFor returns the rules by which objects of a custom kind are judged: those of the running and the desired versions of their Instance.
+func (e *engine) rulesFor(live *unstructured.Unstructured) (rules []kudo.HealthRule) {
+	if !strings.Contains(live.GroupVersionKind().Group, ".") {
+		return nil
+	}
+	ctx := context.Background() // both are read from the cache
+	for _, owner := range e.ownersOf(ctx, live) {
+		instance := &kudo.Instance{}
+		if err := e.client.Get(ctx, owner.NamespacedName, instance, client.UnsafeDisableDeepCopy); err != nil {
+			continue // it is gone
+		}
+		names := versionsOf(instance)
+		if desired := instance.Spec.OperatorVersion.Name; !slices.Contains(names, desired) {
+			names = append(names, desired)
+		}
+		for _, name := range names {
+			version, key := &kudo.OperatorVersion{}, client.ObjectKey{Namespace: owner.Namespace, Name: name}
+			if err := e.client.Get(ctx, key, version, client.UnsafeDisableDeepCopy); err != nil {
+				continue
+			}
+			if rule := health.RuleOf(version.Spec.Health, live); rule != nil {
+				rules = append(rules, *rule)
+			}
+		}
+	}
+	return rules
 }
 
 func deletionChanged() predicate.Predicate {

@@ -153,7 +153,7 @@ func (p *pass) effects(
 	if err != nil {
 		return nil, nil, err
 	}
-	return p.view.MaskObjects(p.probe(ctx, objects)), children, nil
+	return p.view.MaskObjects(p.probe(ctx, plan.WithRules(o.Running, objects))), children, nil
 }
 
 // isUnblocked reports whether the applied objects and children of an Instance are healthy, and were not when its plan had failed: then the

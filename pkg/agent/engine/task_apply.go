@@ -63,6 +63,7 @@ func (p *pass) applyAll(
 	if len(undefined) > 0 {
 		return false, outcome.OfUndefined(undefined[0], p.objects.servedInstead(undefined[0]))
 	}
+	objects = plan.WithRules(x.version, objects)
 	if outcome := plan.ApplyOutcome(p.view.MaskObjects(objects)); outcome.Status != kudo.Complete {
 		return true, p.explain(ctx, x, placed, objects, outcome)
 	}

@@ -76,6 +76,9 @@ func tallyOf(spec *kudo.OperatorVersionSpec) *tally {
 	for i := range spec.Tasks {
 		all.task(&spec.Tasks[i])
 	}
+	for i := range spec.Health {
+		all.add(spec.Health[i].Group, spec.Health[i].Kind)
+	}
 	all.permissions(spec.Permissions)
 	for name, plan := range spec.Plans {
 		all.add(name, string(plan.Strategy))

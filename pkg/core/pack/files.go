@@ -30,6 +30,7 @@ func (d *document) operator(root *yaml.Node, p *Package) {
 		key{name: "url", read: d.text(&p.Operator.URL), describes: true},
 		key{name: "namespaceManifest", read: d.text(&p.Operator.NamespaceManifest)},
 		key{name: "permissions", read: d.permissions(&p.Version.Permissions)},
+		key{name: "health", read: d.list(d.healthRule(&p.Version.Health))},
 		key{name: "tasks", read: d.list(d.task(&p.Version.Tasks)), required: true},
 		key{name: "plans", read: d.plans(&p.Version.Plans), required: true},
 	)
@@ -66,6 +67,20 @@ func (d *document) dependency(into *[]kudo.DependencyConstraint) reader {
 			key{name: "version", read: d.text(&c.Version), required: true},
 		)
 		*into = append(*into, c)
+	}
+}
+
+func (d *document) healthRule(into *[]kudo.HealthRule) reader {
+	return func(node *yaml.Node, path string) {
+		var r kudo.HealthRule
+		d.object(node, path,
+			key{name: "group", read: d.text(&r.Group), required: true},
+			key{name: "kind", read: d.text(&r.Kind), required: true},
+			key{name: "healthy", read: d.text(&r.Healthy), required: true},
+			key{name: "failed", read: d.text(&r.Failed)},
+			key{name: "message", read: d.text(&r.Message)},
+		)
+		*into = append(*into, r)
 	}
 }
 

@@ -25,6 +25,7 @@ func Load(fsys fs.FS) (*Package, []Problem) {
 	p.loadOperator(fsys)
 	p.loadParams(fsys)
 	p.loadTemplates(fsys)
+	p.loadSamples(fsys)
 	p.findCharts(fsys)
 	sortProblems(p.problems)
 	return p, slices.Clone(p.problems)
@@ -43,6 +44,7 @@ func (p *Package) Verify() []Problem {
 	judged := append(subject.judge(), objectName(subject)...)
 	if len(Errors(problems)) == 0 && len(Errors(judged)) == 0 {
 		judged = append(judged, disclosures(subject)...)
+		problems = append(problems, p.judgeSamples()...)
 		judged = append(judged, dryRun(subject)...)
 		if !subject.hasCharts() { // VerifyCharts reports them
 			judged = append(judged, neededPermissions(subject)...)
@@ -196,7 +198,11 @@ func Files(fsys fs.FS) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", templatesFolder, err)
 	}
-	return append([]string{operatorFile, paramsFile}, templates...), nil
+	samples, err := sampleFiles(fsys)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", healthFolder, unreadable(err))
+	}
+	return slices.Concat(samples, []string{operatorFile, paramsFile}, templates), nil
 }
 
 // chartFile is what the folder of a chart contains.

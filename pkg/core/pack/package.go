@@ -40,6 +40,8 @@ type Package struct {
 	places map[string]place
 	// readable is true if there is an operator.yaml to apply the rules to, hasParams if there is a params.yaml.
 	readable, hasParams bool
+	// samples are objects for the rules of health.
+	samples []sample
 	// charts are what VerifyCharts received.
 	charts map[string]Chart
 }

@@ -28,6 +28,9 @@ type Object struct {
 	// not read.
 	Classes []health.StorageClass
 
+	// Rule is the rule of the package for objects of that kind; nil if it has none.
+	Rule *kudo.HealthRule
+
 	// Refusal is why the API server refuses updates of the live object, which is being deleted; empty if it does not, or was not asked.
 	Refusal string
 
@@ -388,14 +391,34 @@ func ApplyOutcome(objects []Object) Outcome {
 
 // health judges the live object.
 func (o Object) health() health.Result {
-	result := health.Of(o.Live)
-	if o.Classes != nil && health.DependsOnStorageClass(o.Live) {
-		result = health.OfClaim(o.Live, o.Classes)
-	}
+	result := o.judge()
 	if o.Opaque && o.Live != nil {
 		result.Message = Describe(o.Live) + ": is not healthy, and " + sensitive.NotShown
 	}
 	return result
+}
+
+func (o Object) judge() health.Result {
+	switch {
+	case o.Rule != nil:
+		return health.ByRule(o.Live, o.Rule)
+	case o.Classes != nil && health.DependsOnStorageClass(o.Live):
+		return health.OfClaim(o.Live, o.Classes)
+	default:
+		return health.Of(o.Live)
+	}
+}
+
+// WithRules returns objects with the rules of a package for their kinds. version is nil if it is lost.
+func WithRules(version *kudo.OperatorVersionSpec, objects []Object) []Object {
+	if version == nil || len(version.Health) == 0 {
+		return objects
+	}
+	objects = slices.Clone(objects)
+	for i := range objects {
+		objects[i].Rule = health.RuleOf(version.Health, objects[i].Live)
+	}
+	return objects
 }
 
 // OneLine formats a masked message for a status. Responses of an API server may quote whole objects.

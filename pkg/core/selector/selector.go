@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/core/expression"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -28,8 +29,8 @@ func Problem(s *addonv1alpha1.ClusterSelector) string {
 	if _, err := claimSelector(s); err != nil {
 		return fmt.Sprintf("claimSelector: %v", err)
 	}
-	for i, expression := range expressionsOf(s) {
-		if _, err := programs.of(expression); err != nil {
+	for i, text := range expressionsOf(s) {
+		if err := language.Check(text, expression.Bool); err != nil {
 			return fmt.Sprintf("celSelector.celExpressions[%d]: %v", i, err)
 		}
 	}

@@ -86,10 +86,50 @@ type OperatorVersionSpec struct {
 	// +kubebuilder:validation:MaxItems=256
 	Content []ContentFile `json:"content,omitempty"`
 
+	// health are rules by which objects of custom kinds are judged, instead of by their conditions. A step waits until its objects are healthy,
+	// and condition Ready depends on them. Not part of KUDO's API.
+	// +optional
+	// +nullable
+	// +listType=map
+	// +listMapKey=group
+	// +listMapKey=kind
+	// +kubebuilder:validation:MaxItems=16
+	Health []HealthRule `json:"health,omitempty"`
+
 	// permissions are the permissions that plans need on the managed cluster. If it is set, plans have exactly these permissions; otherwise
 	// they have those of the parent, of a service account, or of the agent. Not part of KUDO's API.
 	// +optional
 	Permissions *Permissions `json:"permissions,omitempty"`
+}
+
+// HealthRule judges the objects of a custom kind by CEL expressions over the variable self, the object. An object whose controller has not observed
+// its generation is not judged by it. Not part of KUDO's API.
+type HealthRule struct {
+	// group is the API group of the kind. Kubernetes' own kinds, such as Secrets, cannot be judged by expressions.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group"`
+
+	// kind is the kind, in any version.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// healthy is true if the object is healthy. It is false if it reads a field that the object does not have yet.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	Healthy string `json:"healthy"`
+
+	// failed is true if the object does not become healthy without a change: the plan that applies it ends. It is evaluated first, and false if it
+	// reads a field that the object does not have.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	Failed string `json:"failed,omitempty"`
+
+	// message returns a string that explains why the object is not healthy. A fixed text is a literal in quotes.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	Message string `json:"message,omitempty"`
 }
 
 // ContentFile is a file of a package that OperatorContents hold.

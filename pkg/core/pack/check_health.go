@@ -1,0 +1,153 @@
+package pack
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/health"
+	"github.com/tandem-addons/tandem/pkg/core/render/yaml"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+const (
+	// healthFolder has samples of objects that the rules for the health of custom kinds judge: NAME.STATE.yaml.
+	healthFolder = "health"
+	// maxHealthRules is the limit of the resource definition.
+	maxHealthRules = 16
+	// maxSamples limits the samples of a package, and maxSample the size of one, in bytes.
+	maxSamples = 200
+	maxSample  = 256 << 10
+)
+
+// states are those of samples, by the part of the file's name before .yaml.
+var states = map[string]health.Status{"healthy": health.Healthy, "progressing": health.Progressing, "failed": health.Failed}
+
+// sample is an object that a rule judges in verification.
+type sample struct {
+	file   string
+	want   health.Status
+	object *unstructured.Unstructured
+}
+
+// healthRules: the expressions are valid, one rule for each kind.
+func healthRules(s *subject) []Problem {
+	if len(s.Health) > maxHealthRules {
+		return []Problem{problemAt("health", "there are %d rules, more than the limit of %d", len(s.Health), maxHealthRules)}
+	}
+	var problems []Problem
+	first := map[schema.GroupKind]bool{}
+	for i := range s.Health {
+		rule, field := &s.Health[i], fmt.Sprintf("health[%d]", i)
+		for _, problem := range health.CheckRule(rule) {
+			problems = append(problems, problemAt(field+"."+problem.Field, "health of %s: %s: %s", ruleName(rule), problem.Field, problem.Message))
+		}
+		kind := schema.GroupKind{Group: rule.Group, Kind: rule.Kind}
+		if first[kind] {
+			problems = append(problems, problemAt(field, "health of %s is defined twice: remove one", ruleName(rule)))
+		}
+		first[kind] = true
+	}
+	return problems
+}
+
+// ruleName returns the kind and group of a rule.
+func ruleName(rule *kudo.HealthRule) string {
+	return text.Quote(strings.TrimSuffix(rule.Kind+"."+rule.Group, "."))
+}
+
+// loadSamples reads the samples of a package that has rules for the health of custom kinds.
+func (p *Package) loadSamples(fsys fs.FS) {
+	if len(p.Version.Health) == 0 {
+		return
+	}
+	names, err := sampleFiles(fsys)
+	if err != nil {
+		p.problem(healthFolder, 0, "%v", unreadable(err))
+		return
+	}
+	if len(names) > maxSamples {
+		p.problem(healthFolder, 0, "has %d samples, more than the limit of %d", len(names), maxSamples)
+		return
+	}
+	for _, name := range names {
+		p.loadSample(fsys, name)
+	}
+}
+
+func (p *Package) loadSample(fsys fs.FS, name string) {
+	parts := strings.Split(strings.TrimSuffix(path.Base(name), ".yaml"), ".")
+	want, known := states[parts[len(parts)-1]]
+	if !known || len(parts) < 2 {
+		p.problem(name, 0, "is not a sample: name it NAME.STATE.yaml, where STATE is healthy, progressing or failed")
+		return
+	}
+	content, ok := p.readFile(fsys, name, maxSample, "a sample")
+	if !ok {
+		return
+	}
+	object, err := decodeSample(content)
+	if err != nil {
+		p.problem(name, 0, "is not an object in YAML, as 'kubectl get -o yaml' prints one: %v", err)
+		return
+	}
+	p.samples = append(p.samples, sample{file: name, want: want, object: object})
+}
+
+func decodeSample(content string) (*unstructured.Unstructured, error) {
+	plain, err := yaml.JSON(content, yaml.MaxFile)
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	return object, object.UnmarshalJSON(plain)
+}
+
+// sampleFiles returns the samples in the folder health that are not hidden; none if there is no folder.
+func sampleFiles(fsys fs.FS) ([]string, error) {
+	entries, err := fs.ReadDir(fsys, healthFolder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, entry := range entries {
+		if !entry.IsDir() && !strings.HasPrefix(entry.Name(), ".") && strings.HasSuffix(entry.Name(), ".yaml") {
+			names = append(names, path.Join(healthFolder, entry.Name()))
+		}
+	}
+	return names, err
+}
+
+// judgeSamples judges the samples by the rules: each has the state in its name, and each rule has a healthy one.
+func (p *Package) judgeSamples() []Problem {
+	var problems []Problem
+	isHealthy := map[*kudo.HealthRule]bool{}
+	for _, s := range p.samples {
+		rule := health.RuleOf(p.Version.Health, s.object)
+		if rule == nil {
+			problems = append(problems, Problem{File: s.file, Severity: Error, Message: fmt.Sprintf("no rule in health judges kind %s",
+				text.Quote(s.object.GroupVersionKind().GroupKind().String()))})
+			continue
+		}
+		got := health.ByRule(s.object, rule)
+		isHealthy[rule] = isHealthy[rule] || s.want == health.Healthy
+		if got.Status != s.want {
+			problems = append(problems, Problem{File: s.file, Severity: Error,
+				Message: text.Truncate(fmt.Sprintf("must be %s, but is %s: %s", s.want, got.Status, got.Message), messageBytes)})
+		}
+	}
+	for i := range p.Version.Health {
+		if rule := &p.Version.Health[i]; !isHealthy[rule] {
+			problems = append(problems, p.locate(warningAt(fmt.Sprintf("health[%d]", i), "health of %s has no sample of a healthy object: "+
+				"store one as %s/NAME.healthy.yaml, as 'kubectl get -o yaml' prints it", ruleName(rule), healthFolder)))
+		}
+	}
+	return slices.Clip(problems)
+}
