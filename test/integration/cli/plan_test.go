@@ -164,6 +164,12 @@ var _ = Describe("plans", func() {
 			Expect(hub.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: instance.Namespace, Name: "kafka"}})).To(Succeed())
 			Expect(run(ctx, "plan", "run", "kafka", "deploy", "--cluster", instance.Namespace).err).To(MatchError(
 				`add-on "kafka" has no Instance on cluster "` + instance.Namespace + `" yet, and therefore no plans: run 'kubectl addon why kafka --cluster ` + instance.Namespace + `'`))
+			lease := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}
+			Expect(hub.Create(ctx, lease)).To(Succeed())
+			DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, lease)).To(Succeed()) })
+			Expect(hub.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: instance.Namespace, Name: "plain"}})).To(Succeed())
+			Expect(run(ctx, "plan", "run", "plain", "deploy", "--cluster", instance.Namespace).err).To(MatchError(
+				`add-on "plain" is not plan-based: it has no Instance, and therefore no plans: run 'kubectl addon why plain --cluster ` + instance.Namespace + `'`))
 			Expect(run(ctx, "plan", "history", "other", "--cluster", instance.Namespace).err).To(MatchError(MatchRegexp(`managed cluster ".*" not found`)))
 		})
 	})
