@@ -318,7 +318,7 @@ func (h *Hub) history(ctx context.Context, cached *kudo.Instance) ([]kudo.Histor
 // trim drops what no page shows, or shows of a single object only, before an object is cached.
 func trim(object any) (any, error) {
 	if o, ok := object.(client.Object); ok {
-		o.SetManagedFields(nil)
+		progress.TrimManagedFields(o)
 		delete(o.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
 	}
 	switch o := object.(type) {

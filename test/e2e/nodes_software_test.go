@@ -61,7 +61,7 @@ var _ = Describe("An ensemble of ZooKeeper servers", Label(onNodes, softwareLabe
 	It("names the server that a wrong setting breaks, and recovers", func(ctx SpecContext) {
 		must(f.addon(ctx, "update", "zookeeper", "--cluster", "cluster1", "-p", "TICK_TIME=0"))
 		Eventually(f.addon).WithContext(ctx).WithArguments("plan", "status", "zookeeper", "--cluster", "cluster1").WithTimeout(2 * time.Minute).
-			WithPolling(time.Second).Should(MatchRegexp(`(?s)Pod ensemble/zookeeper-2: .* restarts: CrashLoopBackOff: exited with code 2`))
+			WithPolling(time.Second).Should(MatchRegexp(`(?s)Pod ensemble/zookeeper-2: .* restarts: CrashLoopBackOff \(image .*\): exited with code 2`))
 		must(f.addon(ctx, "update", "zookeeper", "--cluster", "cluster1", "--unset", "TICK_TIME", "--wait", "--timeout", long))
 		Expect(zkCli(ctx, f, 2, "get", "/greeting")).To(ContainSubstring("hello"))
 	})
@@ -177,7 +177,7 @@ var _ = Describe("Redis as an add-on of two clusters", Label(onNodes, softwareLa
 	It("names the server that a wrong parameter breaks as the reason why its dependent is unavailable, and recovers", func(ctx SpecContext) {
 		must(f.addon(ctx, "update", "redis", "--cluster", "cluster1", "-p", "MAX_CLIENTS=-5"))
 		Eventually(f.addon).WithContext(ctx).WithArguments("why", "visitor", "--cluster", "cluster1").WithTimeout(2 * time.Minute).
-			WithPolling(time.Second).Should(MatchRegexp(`(?s)Pod cache/redis-0: container redis restarts: CrashLoopBackOff: exited with code 1`))
+			WithPolling(time.Second).Should(MatchRegexp(`(?s)Pod cache/redis-0: container redis restarts: CrashLoopBackOff \(image .*\): exited with code 1`))
 		must(f.addon(ctx, "update", "redis", "--cluster", "cluster1", "-p", "MAX_CLIENTS=600"))
 		Eventually(f.kubectl).WithContext(ctx).WithArguments("cluster1", "get", "statefulset", "redis", "-n", "cache", "-o", "yaml").
 			WithTimeout(timeout).WithPolling(time.Second).Should(ContainSubstring(`"600"`))

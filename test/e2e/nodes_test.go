@@ -65,13 +65,13 @@ var failures = []struct{ name, workload, message string }{
 		"containers that exit again and again",
 		deploymentOf("", "echo 'no license'; exit 7"),
 		`timed out after 40s: .*Deployment broken/[a-z0-9-]+: 0 of 1 replicas available: ` +
-			`Pod broken/[a-z0-9-]+: container main restarts: CrashLoopBackOff: exited with code 7 \(Error\): last line of its log: "no license"$`,
+			`Pod broken/[a-z0-9-]+: container main restarts: CrashLoopBackOff \(image .*\): exited with code 7 \(Error\): last line of its log: "no license"$`,
 	},
 	{
 		// On a busy machine, the container's end may be reported before its reason is known, and it may live for longer than minReadySeconds.
 		"containers that use too much memory",
 		deploymentOf("resources: {limits: {memory: 16Mi}}\n        readinessProbe: {exec: {command: [\"true\"]}, initialDelaySeconds: 600}", "exec dd if=/dev/zero of=/dev/null bs=64M"),
-		`timed out after 40s: .*Pod broken/[a-z0-9-]+: container main restarts: CrashLoopBackOff: exited with code 137 \((OOMKilled|Error)\)$`,
+		`timed out after 40s: .*Pod broken/[a-z0-9-]+: container main restarts: CrashLoopBackOff \(image .*\): exited with code 137 \((OOMKilled|Error)\)$`,
 	},
 	{
 		"an image that cannot be pulled",
@@ -86,7 +86,7 @@ var failures = []struct{ name, workload, message string }{
 	{
 		"a command that does not exist",
 		strings.ReplaceAll(deploymentOf("", "sleep 1000"), "[sh,", "[no-such-command,"),
-		`timed out after 40s: .*Pod broken/[a-z0-9-]+: container main restarts: CrashLoopBackOff: ` +
+		`timed out after 40s: .*Pod broken/[a-z0-9-]+: container main restarts: CrashLoopBackOff \(image .*\): ` +
 			`exited with code 128 \(StartError\): .*no-such-command`,
 	},
 }

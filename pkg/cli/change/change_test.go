@@ -20,8 +20,8 @@ import (
 	"github.com/tandem-addons/tandem/test/sample"
 )
 
-// changesAcross returns changes of Instances of one operator: two clusters with identical changes, one with an installation, and one
-// refusal.
+// changesAcross returns changes of Instances of one operator: two clusters with identical changes, one with an installation, and two
+// refusals.
 func changesAcross() ([]change.Change, change.Refusals) {
 	version := sample.ViewOf("deploy", kudo.Complete).Version
 	version.Spec.Templates = map[string]string{
@@ -65,6 +65,7 @@ func changesAcross() ([]change.Change, change.Refusals) {
 	return changes, change.Refusals{
 		"cluster4": errors.New(`Instance cluster4/kafka: parameter "BROKERS": must be an integer`),
 		"cluster5": errors.New(`Instance cluster5/kafka: parameter "BROKERS": must be an integer`),
+		"cluster6": errors.New(`cluster cluster6: Instance "kafka" cannot run: PackageNotFound: OperatorVersion kafka/kafka-4.0.0 does not exist`),
 	}
 }
 
@@ -83,7 +84,7 @@ func TestDryRunFailsWhereAChangeWould(t *testing.T) {
 		refused change.Refusals
 		want    string
 	}{
-		"on clusters that refuse it, and where a task fails": {changes, refused, "the change would fail on 5 clusters (cluster1, cluster2, cluster3, …); nothing was written"},
+		"on clusters that refuse it, and where a task fails": {changes, refused, "the change would fail on 6 clusters (cluster1, cluster2, cluster3, …); nothing was written"},
 		"nowhere": {nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

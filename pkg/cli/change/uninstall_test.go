@@ -40,7 +40,11 @@ func cleanedUpBy(request types.UID, ready metav1.Condition) *kudo.Instance {
 func TestUninstallPrintsWhatItWaitsFor(t *testing.T) {
 	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 		Name: "kafka", Namespace: "cluster1", Finalizers: []string{"a.example/one", "b.example/two"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "guard", FieldsV1: &metav1.FieldsV1{
+			Raw: []byte(`{"f:metadata":{"f:finalizers":{".":{},"v:\"a.example/one\"":{},"v:\"kudo.dev/removal\"":{}}}}`)}}},
 	}}
+	leaving := addOn.DeepCopy()
+	leaving.Finalizers = []string{"a.example/one", kudo.Finalizer}
 	agent := addOn.DeepCopy()
 	agent.Status.Conditions = []metav1.Condition{{
 		Type: addonv1alpha1.ConditionAddOnsRemaining, Status: metav1.ConditionTrue, Message: "addon-agent stays on the cluster for add-on kafka",
@@ -52,7 +56,10 @@ func TestUninstallPrintsWhatItWaitsFor(t *testing.T) {
 		want string
 	}{
 		"an add-on without an Instance is held by its finalizers": {
-			installed{AddOn: addOn}, "ManagedClusterAddOn kafka is held by finalizers: a.example/one, b.example/two"},
+			installed{AddOn: addOn}, "ManagedClusterAddOn kafka is held by finalizers: a.example/one (set by field manager guard), b.example/two: " +
+				"run 'kubectl addon why kafka --cluster cluster1'"},
+		"an add-on without an Instance is held by addon-manager, too": {
+			installed{AddOn: leaving}, "ManagedClusterAddOn kafka is held by finalizers: a.example/one (set by field manager guard), kudo.dev/removal"},
 		"the agent's add-on stays for those that only it can remove": {
 			installed{AddOn: agent}, "addon-agent stays on the cluster for add-on kafka"},
 		"an Instance that addon-manager has not deleted yet": {

@@ -16,6 +16,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/console/check"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
@@ -93,11 +94,19 @@ func (h Hub) Progress(out io.Writer) *terminal.Progress {
 	return p
 }
 
+// trim trims the managed fields of an object before it is cached.
+func trim(object any) (any, error) {
+	if o, ok := object.(client.Object); ok {
+		progress.TrimManagedFields(o)
+	}
+	return object, nil
+}
+
 // watch returns a cache of the clusters' add-ons and Instances, and a channel that signals changes; several changes may share a signal. A
 // forbidden watch stops everything.
 func (h Hub) watch(ctx context.Context, clusters []string, stop context.CancelCauseFunc) (cache.Cache, <-chan struct{}, error) {
 	options := cache.Options{
-		Scheme: h.Scheme(), Mapper: h.RESTMapper(), DefaultTransform: cache.TransformStripManagedFields(),
+		Scheme: h.Scheme(), Mapper: h.RESTMapper(), DefaultTransform: trim,
 		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
 			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
 				stop(fmt.Errorf("watching the hub: %w", err))

@@ -45,6 +45,9 @@ type ChangeData struct {
 // DryRunOf returns the changes, with identical changes of several clusters grouped.
 func DryRunOf(changes []Change, refused Refusals) DryRun {
 	data := DryRun{Changes: []ChangeData{}, Refused: refused.groups()}
+	for i, r := range data.Refused {
+		data.Refused[i].Message = strings.TrimPrefix(r.Message, "cluster "+r.Clusters[0]+": ") // Clusters has it
+	}
 	var kinds []ChangeData
 	for _, c := range changes {
 		kind := c.anywhere().Data()

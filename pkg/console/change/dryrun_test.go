@@ -33,7 +33,7 @@ func TestIdenticalChangesAreGrouped(t *testing.T) {
 	if diff := cmp.Diff([][]string{{"cluster1", "cluster2"}, {"cluster3"}}, clusters); diff != "" {
 		t.Error(diff)
 	}
-	want := []Refusal{{Clusters: []string{"c4", "c5"}, Message: "cluster c4: no"}, {Clusters: []string{"c6"}, Message: "cluster c6: never"}}
+	want := []Refusal{{Clusters: []string{"c4", "c5"}, Message: "no"}, {Clusters: []string{"c6"}, Message: "never"}} // each cluster is named once
 	if diff := cmp.Diff(want, got.Refused); diff != "" {
 		t.Error(diff)
 	}

@@ -18,7 +18,7 @@ import (
 func RemovalText(addOn *addonv1alpha1.ManagedClusterAddOn, instance *kudo.Instance, below []kudo.Instance) string {
 	switch {
 	case instance == nil:
-		return cmp.Or(RemainingText(addOn), FinalizersText("ManagedClusterAddOn", addOn))
+		return cmp.Or(RemainingText(addOn), HeldText(addOn))
 	case instance.DeletionTimestamp.IsZero():
 		return cmp.Or(RemainingText(addOn), fmt.Sprintf("addon-manager has not deleted Instance %s yet", text.Word(instance.Name)))
 	case instance.IsForceReleased():

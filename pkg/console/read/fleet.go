@@ -13,6 +13,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
 )
 
 // WatchedByName is the number of clusters that are watched individually. For more clusters a single watch covers the whole fleet.
@@ -44,7 +45,7 @@ func FleetIn(
 			}
 			for i := range page.Items {
 				if view, meant := clusterViews[page.Items[i].Namespace]; meant {
-					page.Items[i].ManagedFields = nil
+					progress.TrimManagedFields(&page.Items[i])
 					view.AddOns[page.Items[i].Name] = &page.Items[i]
 				}
 			}
@@ -104,7 +105,7 @@ func addInstances(ctx context.Context, c client.Reader, clusters []string, views
 	return nil
 }
 
-// eachInstance visits the Instances of a namespace, or of all, without managed fields.
+// eachInstance visits the Instances of a namespace, or of all, with trimmed managed fields.
 func eachInstance(ctx context.Context, c client.Reader, namespace string, visit func(*kudo.Instance)) error {
 	for next, first := "", true; first || next != ""; first = false {
 		page := kudo.InstanceList{}
@@ -112,7 +113,7 @@ func eachInstance(ctx context.Context, c client.Reader, namespace string, visit 
 			return err
 		}
 		for i := range page.Items {
-			page.Items[i].ManagedFields = nil
+			progress.TrimManagedFields(&page.Items[i])
 			visit(&page.Items[i])
 		}
 		next = page.Continue

@@ -112,11 +112,22 @@ func waitsFor(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	if len(addOn.Finalizers) == 0 {
 		return ""
 	}
-	text := " and is waiting for finalizers " + strings.Join(addOn.Finalizers, ", ")
+	text := " and is waiting for finalizers " + progress.FinalizerList(addOn)
 	if remaining := progress.RemainingText(addOn); remaining != "" {
 		text += ": " + remaining
 	}
 	return text
+}
+
+// explainFinalizers states what to do about an add-on that is being deleted, and that only the finalizers of other controllers keep.
+func (e *Explanation) explainFinalizers(addOn *addonv1alpha1.ManagedClusterAddOn) {
+	if !progress.IsHeldByOthers(addOn) {
+		return
+	}
+	e.addSentence("Only the controllers of the finalizers of ManagedClusterAddOn %s/%s know what they wait for: check that they are running, or remove the "+
+		"finalizers of those that no longer exist.", addOn.Namespace, addOn.Name)
+	e.suggest("kubectl get managedclusteraddon %s --namespace %s -o yaml --show-managed-fields", addOn.Name, addOn.Namespace)
+	e.suggest("kubectl edit managedclusteraddon %s --namespace %s", addOn.Name, addOn.Namespace)
 }
 
 func stateText(available *metav1.Condition) string {

@@ -230,3 +230,32 @@ func TestWhyNamesTheFinalizerThatHoldsUpARemoval(t *testing.T) {
 		t.Errorf("got %s", data.Explanation)
 	}
 }
+
+func TestWhyNamesWhoHoldsAnAddOn(t *testing.T) {
+	const list = "kubectl get managedclusteraddon shop --namespace cluster1 -o yaml --show-managed-fields"
+	const edit = "kubectl edit managedclusteraddon shop --namespace cluster1"
+	for sentence, test := range map[string]struct {
+		finalizers []string
+		waits      string
+		commands   []string
+	}{
+		"only another controller's finalizer is left": {[]string{"example.com/hold"}, "example.com/hold (set by field manager guard). Only the controllers of the finalizers " +
+			"of ManagedClusterAddOn cluster1/shop know what they wait for: check that they are running, or remove the finalizers of those that no longer exist.",
+			[]string{list, edit}},
+		"addon-manager removes its own one first": {[]string{"example.com/hold", kudo.Finalizer}, "example.com/hold (set by field manager guard), kudo.dev/removal.", []string{}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			view := sample.NewCluster("shop:").With("shop", sample.Works).WithDeletion("shop", test.finalizers...)
+			view.AddOns["shop"].ManagedFields = []metav1.ManagedFieldsEntry{{
+				Manager: "guard", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:finalizers":{"v:\"example.com/hold\"":{}}}}`)},
+			}}
+			data := why.Of(view.Cluster, "shop", sample.Now).Data("shop")
+			if !strings.HasSuffix(data.Explanation, " and is waiting for finalizers "+test.waits) {
+				t.Errorf("got %s", data.Explanation)
+			}
+			if diff := cmp.Diff(test.commands, data.Commands); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}

@@ -125,6 +125,7 @@ func (e *Explanation) explainDeletion(addOn *addonv1alpha1.ManagedClusterAddOn) 
 	}
 	e.addSentence("Deletion of add-on %s from cluster %s started at %s%s.", addOn.Name, e.view.Name,
 		addOn.DeletionTimestamp.UTC().Format(time.RFC3339), strings.TrimSuffix(waiting, "."))
+	e.explainFinalizers(addOn)
 	if instance == nil {
 		return
 	}

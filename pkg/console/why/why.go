@@ -170,6 +170,7 @@ func (e *Explanation) explainRoot(verb string, root dependency.Root) {
 	case root.Cause == dependency.Deleting:
 		addOn := e.view.AddOns[root.By]
 		e.addSentence("%s, which is being deleted%s: enable it again after the deletion.", subject, waitsFor(addOn))
+		e.explainFinalizers(addOn)
 		if e.view.InstanceOf(addOn) != nil {
 			e.suggest("kubectl addon why %s --cluster %s", addOn.Name, e.view.Name)
 		}

@@ -83,7 +83,7 @@ func CrashLoop(pod *unstructured.Unstructured) string {
 		for _, status := range f.list("status", list) {
 			repeats := status.text("state", "waiting", "reason") == crashLoop || status.integer(0, "restartCount") > 1
 			if exited := lastExit(status); exited != "" && repeats && !status.boolean("ready") {
-				return text.OneLine(subject(pod) + ": container " + status.text("name") + " restarts: " + crashLoop + ": " + exited)
+				return text.OneLine(subject(pod) + ": container " + status.text("name") + " restarts: " + loopText(f, list, status) + ": " + exited)
 			}
 		}
 	}

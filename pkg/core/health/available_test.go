@@ -1,6 +1,11 @@
 package health
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
 
 func TestAvailability(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -57,7 +62,7 @@ func TestCrashLoop(t *testing.T) {
 			want: "Pod ns/x: container app restarts: CrashLoopBackOff: exited with code 3 (Error)"},
 		"running again for the third time": {
 			pod:  `{status: {containerStatuses: [{name: app, ready: false, restartCount: 2, state: {running: {}}, lastState: {terminated: {exitCode: 1}}}]}}`,
-			want: "Pod ns/x: container app restarts: CrashLoopBackOff: exited with code 1"},
+			want: "Pod ns/x: container app restarts: CrashLoopBackOff (more than 1 restart): exited with code 1"},
 		"an init container": {
 			pod:  `{status: {initContainerStatuses: [{name: init, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1}}}]}}`,
 			want: "Pod ns/x: container init restarts: CrashLoopBackOff: exited with code 1"},
@@ -73,5 +78,24 @@ func TestCrashLoop(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+func TestRestartsRewriteMessagesRarely(t *testing.T) {
+	var changes []int
+	last := ""
+	for restarts := range 1001 {
+		pod := object(t, "v1", "Pod", fmt.Sprintf("{status: {phase: Running, containerStatuses: [{name: app, ready: false, restartCount: %d, "+
+			"state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1}}}]}}", restarts))
+		message := Of(pod).Message
+		if loop := CrashLoop(pod); loop != message {
+			t.Errorf("got %q, and %q", message, loop)
+		}
+		if message != last {
+			changes, last = append(changes, restarts), message
+		}
+	}
+	if diff := cmp.Diff([]int{0, 2, 4, 11, 31, 101}, changes); diff != "" {
+		t.Errorf("numbers of restarts with another message (-want +got)\n%s", diff)
 	}
 }

@@ -260,16 +260,31 @@ func TestPod(t *testing.T) {
 		"crashed, waiting for its restart": {
 			"{status: {phase: Running, containerStatuses: [{name: a, ready: false, restartCount: 2, state: {waiting: {reason: CrashLoopBackOff, message: 20s}}, " +
 				"lastState: {terminated: {exitCode: 3, reason: Error}}}]}}",
-			Progressing, "container a restarts: CrashLoopBackOff: exited with code 3 (Error)",
+			Progressing, "container a restarts: CrashLoopBackOff (more than 1 restart): exited with code 3 (Error)",
+		},
+		"crashed, with its image": {
+			"{spec: {containers: [{name: b, image: other}, {name: a, image: 'shop:1'}]}, status: {phase: Running, containerStatuses: " +
+				"[{name: a, ready: false, restartCount: 1, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 3, reason: Error}}}]}}",
+			Progressing, "container a restarts: CrashLoopBackOff (image shop:1): exited with code 3 (Error)",
+		},
+		"crashed often, with its image": {
+			"{spec: {containers: [{name: a, image: 'shop:1'}]}, status: {phase: Running, containerStatuses: " +
+				"[{name: a, ready: false, restartCount: 31, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 3, reason: Error}}}]}}",
+			Progressing, "container a restarts: CrashLoopBackOff (image shop:1, more than 30 restarts): exited with code 3 (Error)",
+		},
+		"crashed a number of times that is a text": {
+			"{status: {phase: Running, containerStatuses: [{name: a, ready: false, restartCount: many, state: {waiting: {reason: CrashLoopBackOff}}, " +
+				"lastState: {terminated: {exitCode: 3, reason: Error}}}]}}",
+			Unknown, "status.containerStatuses: restartCount is not an integer",
 		},
 		"crashed, running again": {
 			"{status: {phase: Running, containerStatuses: [{name: a, ready: false, restartCount: 2, state: {running: {}}, lastState: {terminated: {exitCode: 3, reason: Error}}}]}}",
-			Progressing, "container a restarts: CrashLoopBackOff: exited with code 3 (Error)",
+			Progressing, "container a restarts: CrashLoopBackOff (more than 1 restart): exited with code 3 (Error)",
 		},
 		"crashed again just now": {
 			"{status: {phase: Running, containerStatuses: [{name: a, ready: false, restartCount: 2, state: {terminated: {exitCode: 137, reason: OOMKilled}}, " +
 				"lastState: {terminated: {exitCode: 3, reason: Error}}}]}}",
-			Progressing, "container a restarts: CrashLoopBackOff: exited with code 137 (OOMKilled)",
+			Progressing, "container a restarts: CrashLoopBackOff (more than 1 restart): exited with code 137 (OOMKilled)",
 		},
 		"crashed once, ready since, and another container is not ready": {
 			"{status: {phase: Running, conditions: [{type: Ready, status: 'False', reason: ContainersNotReady, message: 'unready: [b]'}], " +

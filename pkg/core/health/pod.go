@@ -2,8 +2,12 @@ package health
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // job judges a Job by its terminal conditions. SuccessCriteriaMet precedes Complete while the last pods are being deleted: the outcome is
@@ -69,11 +73,8 @@ var containerLists = []string{"initContainerStatuses", "containerStatuses"}
 func waitingContainer(f *fields) string {
 	for _, list := range containerLists {
 		for _, status := range f.list("status", list) {
-			name, waits := status.text("name"), waitReason(status)
+			name, waits := status.text("name"), waitReason(f, list, status)
 			f.adopt(status, "status."+list)
-			if waits == imagePull {
-				waits += ofImage(f, list, name)
-			}
 			if waits != "" {
 				return "container " + name + " " + waits
 			}
@@ -82,27 +83,47 @@ func waitingContainer(f *fields) string {
 	return ""
 }
 
-// imagePull describes a container whose image cannot be pulled: ErrImagePull alternates with this reason.
-const imagePull = "is waiting: ImagePullBackOff"
-
 // waitReason describes why a container waits, or is restarted because it failed; empty if neither. A container that fails is restarted,
 // runs, fails and waits in turn: the description is the same throughout. It omits the messages of waiting containers, which contain a
 // back-off time that changes repeatedly.
-func waitReason(status *fields) string {
+func waitReason(f *fields, list string, status *fields) string {
 	reason, exited := status.text("state", "waiting", "reason"), lastExit(status)
 	restarts := reason == crashLoop || status.has("lastState", "terminated")
 	switch {
 	case exited != "" && restarts && !status.boolean("ready"):
-		return "restarts: " + crashLoop + ": " + exited
+		return "restarts: " + loopText(f, list, status) + ": " + exited
 	case reason == "" || reason == "PodInitializing" || reason == "ContainerCreating":
 		return ""
 	case reason == "ErrImagePull" || reason == "ImagePullBackOff":
-		return imagePull
+		waits := "is waiting: ImagePullBackOff" // ErrImagePull alternates with it
+		if image := imageOf(f, list, status.text("name")); image != "" {
+			waits += ": image " + image
+		}
+		return waits
 	}
 	return "is waiting: " + reason
 }
 
 const crashLoop = "CrashLoopBackOff"
+
+// loopText describes a container that fails repeatedly, without its last failure: its image, and roughly how often it was restarted.
+func loopText(f *fields, list string, status *fields) string {
+	var details []string
+	if image := imageOf(f, list, status.text("name")); image != "" {
+		details = append(details, "image "+image)
+	}
+	count := status.integer(0, "restartCount")
+	if i := slices.IndexFunc(restartSteps, func(step int) bool { return count > int64(step) }); i >= 0 {
+		details = append(details, "more than "+text.Plural(restartSteps[i], "restart"))
+	}
+	if len(details) == 0 {
+		return crashLoop
+	}
+	return crashLoop + " (" + strings.Join(details, ", ") + ")"
+}
+
+// restartSteps are the numbers of restarts that messages name: each restart would otherwise rewrite the message.
+var restartSteps = []int{100, 30, 10, 3, 1}
 
 // failedContainer describes how the first failed container of a failed pod ended.
 func failedContainer(f *fields) string {
@@ -158,16 +179,15 @@ func FailedContainer(pod *unstructured.Unstructured) (name string, previous bool
 	return "", false
 }
 
-// ofImage returns the image of a container as a part of a sentence; empty if it is not known.
-func ofImage(f *fields, list, name string) string {
+// imageOf returns the image of a container; empty if it is not known.
+func imageOf(f *fields, list, name string) string {
 	field := "containers"
 	if list == "initContainerStatuses" {
 		field = "initContainers"
 	}
 	for _, container := range f.list("spec", field) {
-		image := container.text("image")
-		if container.text("name") == name && image != "" {
-			return ": image " + truncate(image)
+		if container.text("name") == name {
+			return truncate(container.text("image"))
 		}
 	}
 	return ""

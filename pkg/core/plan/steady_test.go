@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 func TestSteady(t *testing.T) {
 	const crash = "Pod ns/a: container app restarts: CrashLoopBackOff: exited with code 1 (Error)"
 	const killed, other = "Pod ns/a: container app restarts: CrashLoopBackOff: exited with code 137 (OOMKilled)", "Pod ns/a: container db restarts: CrashLoopBackOff: exited with code 1"
+	often := func(restarts int) string {
+		return fmt.Sprintf("Pod ns/a: container app restarts: CrashLoopBackOff (image shop:1, more than %d restarts): exited with code 1 (Error)", restarts)
+	}
 	for name, test := range map[string]struct {
 		recorded, current, want string
 		age                     time.Duration
@@ -25,6 +29,8 @@ func TestSteady(t *testing.T) {
 		"the same container has failed otherwise since": {crash, killed, killed, 10 * time.Minute},
 		"another container fails":                       {crash, other, other, time.Minute},
 		"the container works":                           {crash, "Pod ns/a: is not scheduled: no nodes", "Pod ns/a: is not scheduled: no nodes", time.Minute},
+		"it has restarted more often":                   {often(3) + plan.LastLogLine + `"a"`, often(10) + plan.LastLogLine + `"a"`, often(3) + plan.LastLogLine + `"a"`, 9 * time.Minute},
+		"it restarts for a long time":                   {often(3) + plan.LastLogLine + `"a"`, often(10) + plan.LastLogLine + `"a"`, often(10) + plan.LastLogLine + `"a"`, 10 * time.Minute},
 		"another problem of the workload": {"Deployment ns/a: 0 of 2 replicas: container app restarts: x", "Deployment ns/a: 1 of 2 replicas: container app restarts: x",
 			"Deployment ns/a: 1 of 2 replicas: container app restarts: x", time.Minute},
 	} {

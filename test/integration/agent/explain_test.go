@@ -83,7 +83,7 @@ var _ = Describe("A step that waits for a workload", func() {
 		app := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + "-app"}}
 		Expect(environment.EditStatus(ctx, managed, app, func(d *appsv1.Deployment) { d.Status.AvailableReplicas, d.Status.ReadyReplicas = 0, 0 })).To(Succeed())
 		Eventually(func() string { return h.ready(ctx).Message }).Should(HaveSuffix(
-			"replicas available: Pod " + pod.Namespace + "/" + pod.Name + ": container app restarts: CrashLoopBackOff: exited with code 137 (OOMKilled)"))
+			"replicas available: Pod " + pod.Namespace + "/" + pod.Name + ": container app restarts: CrashLoopBackOff (image app:1, more than 1 restart): exited with code 137 (OOMKilled)"))
 		Expect(h.plan(ctx, "deploy").Status).To(Equal(kudo.Complete))
 		Expect(managed.Delete(ctx, pod)).To(Succeed())
 		h.finish(ctx)

@@ -197,7 +197,7 @@ var _ = Describe("An add-on that a plan updates", func() {
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}},
 		}}
 		Expect(managed.Status().Update(ctx, pod)).To(Succeed())
-		Eventually(now(ctx)).Should(is(metav1.ConditionFalse, kudo.ReasonUnhealthy, "container app restarts: CrashLoopBackOff: exited with code 3 (Error)"))
+		Eventually(now(ctx)).Should(is(metav1.ConditionFalse, kudo.ReasonUnhealthy, "container app restarts: CrashLoopBackOff (image app:1, more than 1 restart): exited with code 3 (Error)"))
 		Expect(managed.Delete(ctx, pod)).To(Succeed())
 		Eventually(now(ctx)).Should(updating)
 		ready(ctx, 0)

@@ -131,7 +131,7 @@ var _ = Describe("add-ons", func() {
 				addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 					Namespace: newCluster(ctx, nil), Name: name, Finalizers: []string{"example.com/held"},
 				}}
-				Expect(hub.Create(ctx, addOn)).To(Succeed())
+				Expect(hub.Create(ctx, addOn, client.FieldOwner("guard"))).To(Succeed())
 				Expect(hub.Delete(ctx, addOn)).To(Succeed())
 				DeferCleanup(func(ctx context.Context) {
 					none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
@@ -164,7 +164,7 @@ var _ = Describe("add-ons", func() {
 					return hub.Get(ctx, client.ObjectKey{Namespace: third, Name: "tide"}, &addonv1alpha1.ManagedClusterAddOn{})
 				}).Should(Succeed(), "it waits only where it has to")
 				Eventually(progress).Should(gbytes.Say(`Warning: on 2 clusters \(.*\): tide is being removed, and is enabled again once it is gone\n`))
-				Eventually(progress).Should(gbytes.Say("waiting for tide on .*: ManagedClusterAddOn tide is held by finalizers: example.com/held"))
+				Eventually(progress).Should(gbytes.Say("waiting for tide on .*: ManagedClusterAddOn tide is held by finalizers: example.com/held \\(set by field manager guard\\): run 'kubectl addon why tide --cluster "))
 
 				free(ctx, second)
 				again(ctx, second)
@@ -244,8 +244,8 @@ var _ = Describe("add-ons", func() {
 				late := run(ctx, "enable", "rock", "--cluster", held.Namespace+","+other, "--timeout", "3s")
 				Expect(late.code).To(Equal(cli.ExitTimeout))
 				Expect(late.err).To(MatchError(`add-on "rock" is not enabled on cluster ` + held.Namespace + `: the removal of ` + kind +
-					`rock is still in progress after 3s: ManagedClusterAddOn rock is held by finalizers: example.com/held ` +
-					`(see 'kubectl addon uninstall --help' for --release)`))
+					`rock is still in progress after 3s: ManagedClusterAddOn rock is held by finalizers: example.com/held (set by field manager guard): ` +
+					`run 'kubectl addon why rock --cluster ` + held.Namespace + `' (see 'kubectl addon uninstall --help' for --release)`))
 				Expect(late.out).To(Equal(kind + "rock enabled on " + other + "\n"))
 				Expect(enabled(ctx, held.Namespace, "rock").UID).To(Equal(held.UID))
 			})
@@ -598,10 +598,16 @@ var _ = Describe("add-ons", func() {
 			define(ctx, "sticky", "", "")
 			cluster := newCluster(ctx, nil)
 			held := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "sticky", Finalizers: []string{"example.com/held"}}}
-			Expect(hub.Create(ctx, held)).To(Succeed())
+			Expect(hub.Create(ctx, held, client.FieldOwner("guard"))).To(Succeed())
 			late := run(ctx, "disable", "sticky", "--cluster", cluster, "--yes", "--timeout", "3s")
 			Expect(late.code).To(Equal(cli.ExitTimeout))
-			Expect(late.err).To(MatchError(ContainSubstring("ManagedClusterAddOn sticky is held by finalizers: example.com/held")))
+			Expect(late.err).To(MatchError(ContainSubstring("ManagedClusterAddOn sticky is held by finalizers: example.com/held (set by field manager guard): run ")))
+			why := run(ctx, "why", "sticky", "--cluster", cluster)
+			Expect(why.err).NotTo(HaveOccurred())
+			Expect(why.out).To(And(ContainSubstring("is waiting for finalizers example.com/held (set by field manager guard). Only the controllers of the finalizers"),
+				ContainSubstring("\n  kubectl edit managedclusteraddon sticky --namespace "+cluster+"\n")))
+			// The lists of a whole fleet keep nothing else of the managed fields.
+			Expect(run(ctx, "why", "sticky", "--all-clusters").out).To(ContainSubstring("(set by field manager guard)"))
 			done := begin(ctx, "disable", "sticky", "--cluster", cluster, "--force", "--yes")
 			Consistently(done).ShouldNot(Receive())
 			Expect(hub.Patch(ctx, held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -164,6 +165,13 @@ var _ = Describe("plans", func() {
 			Expect(hub.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: instance.Namespace, Name: "kafka"}})).To(Succeed())
 			Expect(run(ctx, "plan", "run", "kafka", "deploy", "--cluster", instance.Namespace).err).To(MatchError(
 				`add-on "kafka" has no Instance on cluster "` + instance.Namespace + `" yet, and therefore no plans: run 'kubectl addon why kafka --cluster ` + instance.Namespace + `'`))
+			lease := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}
+			lease.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+			Expect(hub.Create(ctx, lease)).To(Succeed())
+			DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, lease)).To(Succeed()) })
+			Expect(hub.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: instance.Namespace, Name: "plain"}})).To(Succeed())
+			Expect(run(ctx, "plan", "run", "plain", "deploy", "--cluster", instance.Namespace).err).To(MatchError(
+				`add-on "plain" is not plan-based: it has no Instance, and therefore no plans: run 'kubectl addon why plain --cluster ` + instance.Namespace + `'`))
 			Expect(run(ctx, "plan", "history", "other", "--cluster", instance.Namespace).err).To(MatchError(MatchRegexp(`managed cluster ".*" not found`)))
 		})
 	})
