@@ -108,5 +108,6 @@ var _ = Describe("The health of a custom resource of a chart that the package ju
 		Expect(managed.Patch(ctx, widget, patch, client.FieldOwner("vendor"))).To(Succeed())
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		h.finish(ctx) // while its hooks run
 	})
 })
