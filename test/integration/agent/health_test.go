@@ -88,3 +88,26 @@ var _ = Describe("The health of a custom resource that its package judges by exp
 		stepSays(ctx, kudo.Error, `its health is not known: expression "healthy" of health of Gizmo.`+c.group+" in the package: line 1, column 13: Syntax error")
 	})
 })
+
+var _ = Describe("The health of a custom resource of a chart that the package judges by expressions", func() {
+	It("holds the task until it is healthy", func(ctx context.Context) {
+		makeAgentNamespace(ctx)
+		DeferCleanup(runAgent())
+		group := fmt.Sprintf("chart%d.tandem.test", made+1)
+		h := newChart(ctx, web.in(group), func(spec *kudo.OperatorVersionSpec) {
+			spec.Health = []kudo.HealthRule{{Group: group, Kind: "Widget", Healthy: "self.status.phase == 'Running'", Message: "self.status.phase"}}
+		})
+		runJobs(ctx, h)
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanInProgress,
+			`Widget `+h.namespace+"/"+h.name+`: is not healthy yet: there is no field "status"`))
+		widget := blank(group + "/v1 Widget")
+		widget.SetNamespace(h.namespace)
+		widget.SetName(h.name)
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"phase":"Running"}}`))
+		Expect(managed.Patch(ctx, widget, patch, client.FieldOwner("vendor"))).To(Succeed())
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		h.finish(ctx) // while its hooks run
+	})
+})
