@@ -111,6 +111,8 @@ func instanceOf(p progress.View, v visit) instanceView {
 		Status: progress.StatusOf(p), Glimpse: fleet.GlimpseOfInstance(instance), Version: version,
 		Inventory: instance.Status.Inventory, Unread: p.Version == nil, Commands: []string{
 			command("plan status %s --cluster %s", instance.Name, instance.Namespace), command("history %s --cluster %s", instance.Name, instance.Namespace),
+			command("events %s --cluster %s", instance.Name, instance.Namespace),
+			command("logs %s --cluster %s --cluster-context %s", instance.Name, instance.Namespace, instance.Namespace),
 		},
 	}
 	view.Conditions = conditionRows(view.Status.Conditions, v.now)
