@@ -27,7 +27,7 @@ func TestWorkflowsAreValid(t *testing.T) {
 	}
 }
 
-// TestActionsArePinned requires each action to be named by a commit, which nobody can move, and by its version in a comment, from which renovate
+// TestActionsArePinned requires each action to be named by a commit, which cannot be moved, and by its version in a comment, from which renovate
 // updates both.
 func TestActionsArePinned(t *testing.T) {
 	workflows, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yaml"))

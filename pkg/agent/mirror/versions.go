@@ -164,10 +164,10 @@ func (m *reconciler) dropVersion(ctx context.Context, version *kudo.OperatorVers
 	m.dropped.Add(version.UID, nil)
 	m.created.Delete(client.ObjectKeyFromObject(version))
 	err := m.local.Delete(ctx, version, client.Preconditions{UID: &version.UID})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // the cache lacks one that was mirrored again
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if isRefused(err) {
+	if isRefused(err) { // also if it was mirrored again, which the cache lacks: the next try sees it
 		m.dropped.Remove(version.UID)
 	}
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// language is that of the rules of packages: an expression reads one object, self.
+// language is CEL as the rules of packages use it: an expression reads one object, self.
 var language = expression.Over("self")
 
 // RuleProblem is why a rule of a package is not valid.

@@ -30,13 +30,6 @@ const (
 // states are those of samples, by the part of the file's name before .yaml.
 var states = map[string]health.Status{"healthy": health.Healthy, "progressing": health.Progressing, "failed": health.Failed}
 
-// sample is an object that a rule judges in verification.
-type sample struct {
-	file   string
-	want   health.Status
-	object *unstructured.Unstructured
-}
-
 // healthRules: the expressions are valid, one rule for each kind.
 func healthRules(s *subject) []Problem {
 	if len(s.Health) > maxHealthRules {

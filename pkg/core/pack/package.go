@@ -8,9 +8,11 @@ import (
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/pkg/core/health"
 	"github.com/tandem-addons/tandem/pkg/core/release"
 )
 
@@ -44,6 +46,13 @@ type Package struct {
 	samples []sample
 	// charts are what VerifyCharts received.
 	charts map[string]Chart
+}
+
+// sample is an object that a rule judges in verification.
+type sample struct {
+	file   string
+	want   health.Status
+	object *unstructured.Unstructured
 }
 
 // Chart is what the chart of a Helm task renders without a cluster.

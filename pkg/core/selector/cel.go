@@ -7,7 +7,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/expression"
 )
 
-// language is that of expressions over a ManagedCluster: each is evaluated for every cluster, and again on changes.
+// language is CEL over a ManagedCluster: each expression is evaluated for every cluster, and again on changes.
 var language = expression.Over("managedCluster")
 
 // holds reports whether an expression is true for a cluster. An expression that fails, such as one that reads a label that the cluster does not have,

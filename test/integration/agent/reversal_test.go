@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"path"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -169,6 +170,33 @@ var _ = Describe("An agent that may not delete a mirrored OperatorVersion", func
 			Eventually(func() map[string]string { return h.mirror(ctx).Spec.Parameters }).Should(BeEmpty(), "the mirror is put back")
 		}
 		Expect(reads.Of("/operatorversions/" + first)).To(Equal(before))
+		h.finish(ctx)
+	})
+})
+
+var _ = Describe("A mirrored OperatorVersion that is not needed any more", func() {
+	It("is deleted although the first try ends in a conflict", func(ctx context.Context) {
+		h := newInstance(ctx, configOnly(), nil)
+		next := configOnly()
+		next.Version = "2.0.0"
+		push(ctx, h.name+"-2.0.0", next)
+		var conflicts atomic.Int32
+		link := startProxy(agentLocally, func(w *proxy.Write) proxy.Fault {
+			var fault proxy.Fault
+			if w.Verb == "delete" && w.Resource == "operatorversions" && strings.HasPrefix(w.Name, h.name+"-") && conflicts.Add(1) == 1 {
+				fault.Refuse = http.StatusConflict
+			}
+			return fault
+		})
+		DeferCleanup(runAgentWith(agentOnHub, through(link)))
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.use(ctx, "2.0.0")
+		Eventually(func(g Gomega) {
+			g.Expect(h.mirror(ctx).Status.Whole).To(HaveField("Version", "2.0.0"))
+			g.Expect(h.versions(ctx)).To(ConsistOf(h.mirror(ctx).Spec.OperatorVersion.Name))
+		}).Should(Succeed())
+		Expect(conflicts.Load()).To(BeNumerically(">", 1))
 		h.finish(ctx)
 	})
 })
