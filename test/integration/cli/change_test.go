@@ -52,7 +52,7 @@ const forbidden = "  warning: you do not have the permission to make this change
 
 var _ = Describe("changes", func() {
 	// reader is a user with read-only permissions.
-	const reader = "reader"
+	const reader = "reader-of-all"
 
 	BeforeEach(func(ctx SpecContext) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kudo.DefaultPackagesNamespace}}

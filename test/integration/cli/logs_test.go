@@ -155,9 +155,9 @@ var _ = Describe("logs", func() {
 
 		By("warning of another namespace that it may not read")
 		for _, allowed := range []string{cluster, namespace} {
-			allow(ctx, allowed, "reader", rbacv1.PolicyRule{Verbs: []string{"get", "list"}, APIGroups: []string{"", kudo.GroupVersion.Group}, Resources: []string{"pods", "pods/log", "instances"}})
+			allow(ctx, allowed, "log-reader", rbacv1.PolicyRule{Verbs: []string{"get", "list"}, APIGroups: []string{"", kudo.GroupVersion.Group}, Resources: []string{"pods", "pods/log", "instances"}})
 		}
-		limited := managedKubeconfig("reader", "")
+		limited := managedKubeconfig("log-reader", "")
 		Eventually(func(g Gomega) {
 			got := run(ctx, "logs", "shop", "--cluster", cluster, "--cluster-kubeconfig", limited, "--tree")
 			g.Expect(got.err).NotTo(HaveOccurred())
