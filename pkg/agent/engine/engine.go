@@ -207,7 +207,7 @@ func (e *engine) watchWith(
 		}
 		changed := &source.Informer{
 			Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(e.affectedBy(gvk)),
-			Predicates: []predicate.Predicate{judgedChanged(e.rulesFor), e.objects.expectations.News()},
+			Predicates: []predicate.Predicate{judgedChanged(e.isJudgedByRule), e.objects.expectations.News()},
 		}
 		return cmp.Or(watch(changed), watch(e.enqueueOnceListed(informer, gvk.GroupKind())))
 	}

@@ -31,14 +31,14 @@ func specChanged() predicate.Predicate {
 }
 
 // judgedChanged admits changes of an applied object that affect tasks or condition Ready. Many objects change all the time in irrelevant
-// ways: leader elections, counters and timestamps in a status. rules are those of the packages that may have applied it.
-func judgedChanged(rules func(*unstructured.Unstructured) []kudo.HealthRule) predicate.TypedPredicate[client.Object] {
+// ways: leader elections, counters and timestamps in a status. It admits all changes of an object that expressions of a package judge: they are evaluated in
+// passes only, whose number is limited.
+func judgedChanged(byExpressions func(*unstructured.Unstructured) bool) predicate.TypedPredicate[client.Object] {
 	type view struct {
 		uid         types.UID
 		health      health.Result
 		unavailable string
 		metadata    string
-		rules       string
 	}
 	return controller.ChangeIn(func(o client.Object) view {
 		live := o.(*unstructured.Unstructured)
@@ -46,23 +46,20 @@ func judgedChanged(rules func(*unstructured.Unstructured) []kudo.HealthRule) pre
 		annotations := live.GetAnnotations()
 		v.metadata = fmt.Sprint(live.GetDeletionTimestamp() != nil, live.GetFinalizers(), live.GetLabels(),
 			annotations[kudo.AnnotationExecution], annotations[kudo.AnnotationInstanceNamespace])
-		for _, rule := range rules(live) {
-			v.rules += fmt.Sprintln(health.ByRule(live, &rule))
-		}
 		if live.GroupVersionKind() == storageClass {
 			v.metadata += fmt.Sprint(isDefaultClass(live))
 		}
-		if _, ofPipe := annotations[kudo.AnnotationPipe]; ofPipe { // its containers matter beyond its health
+		if _, ofPipe := annotations[kudo.AnnotationPipe]; ofPipe || byExpressions(live) { // its containers, or any fields, matter
 			v.metadata += live.GetResourceVersion()
 		}
 		return v
 	})
 }
 
-// rulesFor returns the rules by which objects of a custom kind are judged: those of the running and the desired versions of their Instance.
-func (e *engine) rulesFor(live *unstructured.Unstructured) (rules []kudo.HealthRule) {
+// isJudgedByRule reports whether expressions judge an object of a custom kind: those of the running or the desired version of its Instance.
+func (e *engine) isJudgedByRule(live *unstructured.Unstructured) bool {
 	if !strings.Contains(live.GroupVersionKind().Group, ".") {
-		return nil
+		return false
 	}
 	ctx := context.Background() // both are read from the cache
 	for _, owner := range e.ownersOf(ctx, live) {
@@ -79,12 +76,12 @@ func (e *engine) rulesFor(live *unstructured.Unstructured) (rules []kudo.HealthR
 			if err := e.client.Get(ctx, key, version, client.UnsafeDisableDeepCopy); err != nil {
 				continue
 			}
-			if rule := health.RuleOf(version.Spec.Health, live); rule != nil {
-				rules = append(rules, *rule)
+			if health.RuleOf(version.Spec.Health, live) != nil {
+				return true
 			}
 		}
 	}
-	return rules
+	return false
 }
 
 func deletionChanged() predicate.Predicate {

@@ -167,7 +167,7 @@ func (m *reconciler) dropVersion(ctx context.Context, version *kudo.OperatorVers
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if isRefused(err) { // also if it was mirrored again, which the cache lacks: the next try sees it
+	if isRefused(err) { // a conflict, too: it was mirrored again, and the cache is stale
 		m.dropped.Remove(version.UID)
 	}
 	if err != nil {

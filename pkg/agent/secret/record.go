@@ -118,6 +118,9 @@ func (v View) MaskObjects(objects []plan.Object) []plan.Object {
 	for i, o := range objects {
 		shown[i] = o
 		shown[i].Live = masker.Object(o.Live)
+		if o.Rule != nil { // its expressions can return a part of any text
+			shown[i].Live = masker.Texts(o.Live)
+		}
 		shown[i].Opaque = v.Record.isOpaque(o.Want) || v.Record.isOpaque(o.Live)
 	}
 	return shown

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/health"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/sensitive"
 )
@@ -66,6 +68,22 @@ func TestARecordHidesMessagesOfOpaqueObjects(t *testing.T) {
 	v.Record.Add([]*unstructured.Unstructured{opaque}, sensitive.Traces{})
 	if v.IsOpaque(opaque) {
 		t.Error("it is still opaque although it was rendered again")
+	}
+}
+
+// An expression could return a part of a value, which no masker finds.
+func TestExpressionsReadNoSensitiveValues(t *testing.T) {
+	v := View{Values: sensitive.Values{"a": "hunter2"}, Record: newRecord()}
+	broker := configMap("a", "starts")
+	broker.Object["spec"] = map[string]any{"password": "hunter2"}
+	v.Record.Add([]*unstructured.Unstructured{broker}, sensitive.Traces{})
+	rule := &kudo.HealthRule{Group: "x.example.com", Kind: "Broker", Healthy: "false", Message: "self.spec.password.find('^.{4}')"}
+	shown := v.MaskObjects([]plan.Object{{Want: broker, Live: broker, Rule: rule}})
+	if got := health.ByRule(shown[0].Live, rule); !strings.HasSuffix(got.Message, "is not healthy yet: ****") {
+		t.Errorf("got %s", got.Message)
+	}
+	if got := health.ByRule(broker, rule); !strings.HasSuffix(got.Message, "is not healthy yet: hunt") {
+		t.Errorf("the expression is not tried: %s", got.Message)
 	}
 }
 

@@ -119,13 +119,13 @@ func waitsFor(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	return text
 }
 
-// explainFinalizers states what to do about an add-on that is being deleted, and that only the finalizers of other controllers keep.
+// explainFinalizers states what to do if only finalizers of other controllers delay the deletion of an add-on.
 func (e *Explanation) explainFinalizers(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	if !progress.IsHeldByOthers(addOn) {
 		return
 	}
-	e.addSentence("Only the controllers of the finalizers of ManagedClusterAddOn %s/%s know what they wait for: check that they are running, or remove the "+
-		"finalizers of those that no longer exist.", addOn.Namespace, addOn.Name)
+	e.addSentence("Only the controllers that set the finalizers of ManagedClusterAddOn %s/%s can finish its deletion: check that these controllers are "+
+		"running, or remove the finalizers of those that no longer exist.", addOn.Namespace, addOn.Name)
 	e.suggest("kubectl get managedclusteraddon %s --namespace %s -o yaml --show-managed-fields", addOn.Name, addOn.Namespace)
 	e.suggest("kubectl edit managedclusteraddon %s --namespace %s", addOn.Name, addOn.Namespace)
 }

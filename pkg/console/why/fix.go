@@ -155,8 +155,8 @@ func (e *Explanation) fixRemoval(message string) {
 	if found == nil {
 		return
 	}
-	e.addSentence("Only the controllers of the finalizers (%s) know what they wait for: check that they are running on cluster %s, or remove the "+
-		"finalizers of those that no longer exist.", found[4], e.view.Name)
+	e.addSentence("Only the controllers that set the finalizers (%s) can finish the deletion: check that these controllers are running on cluster %s, "+
+		"or remove the finalizers of those that no longer exist.", found[4], e.view.Name)
 	object := strings.ToLower(found[1])
 	if found[2] == "" {
 		e.suggestThere("edit "+object+" %s", found[3])

@@ -223,9 +223,9 @@ func TestWhyNamesTheFinalizerThatHoldsUpARemoval(t *testing.T) {
 	if diff := cmp.Diff(want, data.Commands); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	const advice = "ConfigMap web/x: is being deleted, held by finalizer example.com/hold, example.com/b. Only the controllers of the finalizers " +
-		"(example.com/hold, example.com/b) know what they wait for: check that they are running on cluster cluster1, or remove the finalizers of those that no " +
-		"longer exist."
+	const advice = "ConfigMap web/x: is being deleted, held by finalizer example.com/hold, example.com/b. Only the controllers that set the finalizers " +
+		"(example.com/hold, example.com/b) can finish the deletion: check that these controllers are running on cluster cluster1, or remove the finalizers of those " +
+		"that no longer exist."
 	if !strings.HasSuffix(data.Explanation, advice) {
 		t.Errorf("got %s", data.Explanation)
 	}
@@ -239,8 +239,8 @@ func TestWhyNamesWhoHoldsAnAddOn(t *testing.T) {
 		waits      string
 		commands   []string
 	}{
-		"only another controller's finalizer is left": {[]string{"example.com/hold"}, "example.com/hold (set by field manager guard). Only the controllers of the finalizers " +
-			"of ManagedClusterAddOn cluster1/shop know what they wait for: check that they are running, or remove the finalizers of those that no longer exist.",
+		"only another controller's finalizer is left": {[]string{"example.com/hold"}, "example.com/hold (set by field manager guard). Only the controllers that set the " +
+			"finalizers of ManagedClusterAddOn cluster1/shop can finish its deletion: check that these controllers are running, or remove the finalizers of those that no longer exist.",
 			[]string{list, edit}},
 		"addon-manager removes its own one first": {[]string{"example.com/hold", kudo.Finalizer}, "example.com/hold (set by field manager guard), kudo.dev/removal.", []string{}},
 	} {

@@ -78,7 +78,7 @@ func (l *Language) Check(expression string, returns Type) error {
 	return err
 }
 
-// Holds returns the result of an expression for an object.
+// Holds returns the result of a bool expression for an object.
 func (l *Language) Holds(expression string, object map[string]any) (bool, error) {
 	result, err := l.evaluate(expression, Bool, object)
 	if err != nil {
@@ -91,7 +91,7 @@ func (l *Language) Holds(expression string, object map[string]any) (bool, error)
 	return holds, nil
 }
 
-// Text returns the result of an expression for an object.
+// Text returns the result of a string expression for an object.
 func (l *Language) Text(expression string, object map[string]any) (string, error) {
 	result, err := l.evaluate(expression, String, object)
 	if err != nil {
@@ -134,7 +134,7 @@ func (l *Language) evaluate(expression string, returns Type, object map[string]a
 // program returns the compiled expression.
 func (l *Language) program(expression string, returns Type) (cel.Program, error) {
 	if len(expression) > MaxBytes {
-		return nil, fmt.Errorf("an expression has at most %d bytes", MaxBytes)
+		return nil, fmt.Errorf("the expression has %d bytes, more than the limit of %d", len(expression), MaxBytes)
 	}
 	of := source{expression, returns}
 	l.mutex.Lock()
@@ -161,7 +161,7 @@ func (l *Language) keep(of source, program compiled) {
 	l.known[of] = program
 }
 
-// types are those of cel.
+// types maps the types of results to the ones of CEL.
 var types = map[Type]*cel.Type{Bool: cel.BoolType, String: cel.StringType}
 
 // compile returns the program of an expression that returns a value of that type, or one whose type is only known when it is evaluated.

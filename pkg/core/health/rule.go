@@ -2,7 +2,6 @@ package health
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/expression"
+	"github.com/tandem-addons/tandem/pkg/core/rights"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -58,13 +58,19 @@ func kindProblem(kind schema.GroupKind) string {
 		return "the kind is missing"
 	case kind == schema.GroupKind{Kind: "Secret"}:
 		return "Secrets cannot be judged by expressions, because messages could show their data"
-	case !strings.Contains(kind.Group, "."):
-		return fmt.Sprintf("group %q is one of Kubernetes' own: only custom kinds are judged by expressions", kind.Group)
+	case isBuiltIn(kind):
+		return "the kind is one of Kubernetes' own: only custom kinds are judged by expressions"
 	case judges[kind] != nil:
-		return "the kind has a rule of its own: only custom kinds are judged by expressions"
+		return "the kind has a rule of its own: only other custom kinds are judged by expressions"
 	default:
 		return ""
 	}
+}
+
+// isBuiltIn reports whether a kind is one of Kubernetes' own: the group of a custom one has a dot.
+func isBuiltIn(kind schema.GroupKind) bool {
+	known, _ := rights.IsBuiltIn(kind)
+	return known || !strings.Contains(kind.Group, ".")
 }
 
 // RuleOf returns the rule for the kind of an object; nil if there is none.
@@ -80,8 +86,8 @@ func RuleOf(rules []kudo.HealthRule, obj *unstructured.Unstructured) *kudo.Healt
 	return &rules[i]
 }
 
-// ByRule judges an object by the rule of its kind. Like Of, it waits for an object that is being deleted, or whose generation has not been observed.
-// A rule that is not valid, and one whose expressions fail, blocks the object.
+// ByRule judges an object by the rule of its kind. Like Of, it returns Progressing for an object that is being deleted, or whose
+// status.observedGeneration is below its generation. The object is blocked if the rule is not valid, or if an expression fails.
 func ByRule(obj *unstructured.Unstructured, rule *kudo.HealthRule) Result {
 	if obj == nil || obj.Object == nil {
 		return Of(obj)
@@ -127,8 +133,8 @@ func byRule(obj *unstructured.Unstructured, rule *kudo.HealthRule) verdict {
 
 // faultyf returns the verdict on an object whose rule cannot judge it. It names the field of the rule, and what to do.
 func faultyf(rule *kudo.HealthRule, field, why string) verdict {
-	v := unknownf("its health is not known: expression %s of health of %s.%s in the package: %s; push a corrected version of the package",
-		text.Quote(field), rule.Kind, rule.Group, truncate(why))
+	v := unknownf("its health is not known: health of %s in the package: %s: %s; push a corrected version of the package",
+		text.Quote(strings.TrimSuffix(rule.Kind+"."+rule.Group, ".")), field, truncate(why))
 	v.blocked = true
 	return v
 }

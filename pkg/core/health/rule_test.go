@@ -52,16 +52,16 @@ func TestByRule(t *testing.T) {
 		"a message that is long": {broker(nil), only("false", "", "'"+strings.Repeat("a", 1500)+"'"),
 			Result{Progressing, "is not healthy yet: " + truncate(strings.Repeat("a", 1500)), false}},
 		"an expression that is not valid": {broker(nil), only("self.", "", ""),
-			Result{Unknown, `its health is not known: expression "healthy" of health of Broker.x.example.com in the package: line 1, column 6: Syntax error`, true}},
+			Result{Unknown, `its health is not known: health of "Broker.x.example.com" in the package: healthy: line 1, column 6: Syntax error`, true}},
 		"an expression that fails": {broker(map[string]any{"phase": int64(1)}), only("self.status.phase > 'a'", "", ""),
-			Result{Unknown, `its health is not known: expression "healthy" of health of Broker.x.example.com in the package: no such overload`, true}},
+			Result{Unknown, `its health is not known: health of "Broker.x.example.com" in the package: healthy: no such overload`, true}},
 		"failed that fails": {broker(map[string]any{"phase": int64(1)}), only("true", "self.status.phase > 'a'", ""),
-			Result{Unknown, `its health is not known: expression "failed" of health of Broker.x.example.com in the package: no such overload`, true}},
+			Result{Unknown, `its health is not known: health of "Broker.x.example.com" in the package: failed: no such overload`, true}},
 		"no bool": {broker(map[string]any{"phase": "a"}), only("self.status.phase", "", ""),
-			Result{Unknown, `its health is not known: expression "healthy" of health of Broker.x.example.com in the package: the result is not bool`, true}},
+			Result{Unknown, `its health is not known: health of "Broker.x.example.com" in the package: healthy: the result is not bool`, true}},
 		"too expensive": {broker(nil), only("[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,4,5,6,7,8,9].all(c, "+
 			"[0,1,2,3,4,5,6,7,8,9].all(d, [0,1,2,3,4,5,6,7,8,9].all(e, a >= 0 && b >= 0 && c >= 0 && d >= 0 && e >= 0)))))", "", ""),
-			Result{Unknown, `its health is not known: expression "healthy" of health of Broker.x.example.com in the package: its cost for this object exceeds`, true}},
+			Result{Unknown, `its health is not known: health of "Broker.x.example.com" in the package: healthy: its cost for this object exceeds`, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ByRule(tc.object, tc.rule)
@@ -96,9 +96,11 @@ func TestCheckRule(t *testing.T) {
 		"no expression": {kudo.HealthRule{Group: "a.example.com", Kind: "A"}, []RuleProblem{{"healthy", "the expression is missing"}}},
 		"no kind":       {kudo.HealthRule{Group: "a.example.com", Healthy: "true"}, []RuleProblem{{"kind", "the kind is missing"}}},
 		"a Secret":      {kudo.HealthRule{Kind: "Secret", Healthy: "true"}, []RuleProblem{{"kind", "Secrets cannot be judged by expressions"}}},
-		"a Deployment":  {kudo.HealthRule{Group: "apps", Kind: "Deployment", Healthy: "true"}, []RuleProblem{{"kind", `group "apps" is one of Kubernetes' own`}}},
+		"a Deployment":  {kudo.HealthRule{Group: "apps", Kind: "Deployment", Healthy: "true"}, []RuleProblem{{"kind", "the kind is one of Kubernetes' own"}}},
 		"an Instance":   {kudo.HealthRule{Group: "kudo.dev", Kind: "Instance", Healthy: "true"}, []RuleProblem{{"kind", "the kind has a rule of its own"}}},
-		"a definition":  {kudo.HealthRule{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Healthy: "true"}, []RuleProblem{{"kind", "the kind has a rule of its own"}}},
+		"a definition":  {kudo.HealthRule{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Healthy: "true"}, []RuleProblem{{"kind", "the kind is one of Kubernetes' own"}}},
+		"an Ingress":    {kudo.HealthRule{Group: "networking.k8s.io", Kind: "Ingress", Healthy: "true"}, []RuleProblem{{"kind", "the kind is one of Kubernetes' own"}}},
+		"a Gateway":     {kudo.HealthRule{Group: "gateway.networking.k8s.io", Kind: "Gateway", Healthy: "true"}, nil},
 		"all wrong": {kudo.HealthRule{Group: "a.example.com", Kind: "A", Healthy: "'x'", Failed: "other.x", Message: "1"}, []RuleProblem{
 			{"healthy", "the expression returns string and not bool"},
 			{"failed", "line 1, column 1: undeclared reference to 'other'; the only variable is self"},

@@ -125,7 +125,7 @@ func (p *Package) judgeSamples() []Problem {
 	for _, s := range p.samples {
 		rule := health.RuleOf(p.Version.Health, s.object)
 		if rule == nil {
-			problems = append(problems, Problem{File: s.file, Severity: Error, Message: fmt.Sprintf("no rule in health judges kind %s",
+			problems = append(problems, Problem{File: s.file, Severity: Error, Message: fmt.Sprintf("no rule in health of operator.yaml judges kind %s: add one, or remove the sample",
 				text.Quote(s.object.GroupVersionKind().GroupKind().String()))})
 			continue
 		}
@@ -133,7 +133,7 @@ func (p *Package) judgeSamples() []Problem {
 		isHealthy[rule] = isHealthy[rule] || s.want == health.Healthy
 		if got.Status != s.want {
 			problems = append(problems, Problem{File: s.file, Severity: Error,
-				Message: text.Truncate(fmt.Sprintf("must be %s, but is %s: %s", s.want, got.Status, got.Message), messageBytes)})
+				Message: text.Truncate(fmt.Sprintf("the name says %s, but the rule finds %s (correct the rule, or rename the sample): %s", s.want, got.Status, got.Message), messageBytes)})
 		}
 	}
 	for i := range p.Version.Health {

@@ -52,14 +52,14 @@ func TestHealth(t *testing.T) {
 			`operator.yaml:14:3: warning: health of "Broker.x.example.com" has no sample of a healthy object: store one as health/NAME.healthy.yaml, as 'kubectl get -o yaml' prints it`,
 		}},
 		"another state": {brokerRule, map[string]string{"a.healthy.yaml": sample("Starting")}, []string{
-			"health/a.healthy.yaml: error: must be Healthy, but is Progressing: Broker b: is not healthy yet",
+			"health/a.healthy.yaml: error: the name says Healthy, but the rule finds Progressing (correct the rule, or rename the sample): Broker b: is not healthy yet",
 		}},
 		"no state in the name": {brokerRule, map[string]string{"a.healthy.yaml": sample("Ready"), "b.yaml": sample("Ready"), "healthy.yaml": sample("Ready")}, []string{
 			"health/b.yaml: error: is not a sample: name it NAME.STATE.yaml, where STATE is healthy, progressing or failed",
 			"health/healthy.yaml: error: is not a sample: name it NAME.STATE.yaml, where STATE is healthy, progressing or failed",
 		}},
 		"another kind": {brokerRule, map[string]string{"a.healthy.yaml": sample("Ready"), "b.healthy.yaml": "{apiVersion: v1, kind: Pod, metadata: {name: p}}"}, []string{
-			`health/b.healthy.yaml: error: no rule in health judges kind "Pod"`,
+			`health/b.healthy.yaml: error: no rule in health of operator.yaml judges kind "Pod": add one, or remove the sample`,
 		}},
 		"no object": {brokerRule, map[string]string{"a.healthy.yaml": "- 1"}, []string{
 			"health/a.healthy.yaml: error: is not an object in YAML, as 'kubectl get -o yaml' prints one: ",

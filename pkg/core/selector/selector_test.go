@@ -133,7 +133,7 @@ func TestProblem(t *testing.T) {
 		"too many requirements": {byClaim(slices.Repeat([]metav1.LabelSelectorRequirement{requirement("a", metav1.LabelSelectorOpExists)}, 17)...), "claimSelector: it has more than 16 requirements"},
 		"another type":          {byExpression("'prod'"), "celSelector.celExpressions[0]: the expression returns string and not bool"},
 		"a huge expression": {byExpression("'" + strings.Repeat("a", expression.MaxBytes) + "' == ''"),
-			"celSelector.celExpressions[0]: an expression has at most 2048 bytes"},
+			"celSelector.celExpressions[0]: the expression has 2056 bytes, more than the limit of 2048"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Problem(tc.selector); got != tc.want && (tc.want == "" || !strings.HasPrefix(got, tc.want)) {

@@ -221,6 +221,40 @@ func (m Masker) Object(o *unstructured.Unstructured) *unstructured.Unstructured 
 	return masked
 }
 
+// Texts returns a copy of an object without values in any of its texts: what an expression computes from it contains no part of one.
+func (m Masker) Texts(o *unstructured.Unstructured) *unstructured.Unstructured {
+	if m.replacer == nil || o == nil {
+		return o
+	}
+	masked := make(map[string]any, len(o.Object))
+	for field, value := range o.Object { // such as status, which may also be a value
+		masked[field] = m.texts(value)
+	}
+	return &unstructured.Unstructured{Object: masked}
+}
+
+// texts returns a copy of a value without values in its texts and in the names of its fields.
+func (m Masker) texts(value any) any {
+	switch v := value.(type) {
+	case string:
+		return m.Foreign(v)
+	case map[string]any:
+		masked := make(map[string]any, len(v))
+		for key, field := range v {
+			masked[m.Foreign(key)] = m.texts(field)
+		}
+		return masked
+	case []any:
+		masked := make([]any, len(v))
+		for i, item := range v {
+			masked[i] = m.texts(item)
+		}
+		return masked
+	default:
+		return value
+	}
+}
+
 // messages masks the fields of the name message in a value.
 func (m Masker) messages(value any) {
 	switch v := value.(type) {

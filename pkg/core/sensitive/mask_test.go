@@ -82,6 +82,27 @@ func TestMessagesAreMasked(t *testing.T) {
 	}
 }
 
+func TestTextsOfObjectsAreMasked(t *testing.T) {
+	masker := sensitive.NewMasker(sensitive.Values{"a": "hunter2", "b": "status"})
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"spec":   map[string]any{"password": "hunter2", "port": int64(1), "list": []any{"a hunter2", true, nil}, "users": map[string]any{"hunter2": "x"}},
+		"status": map[string]any{"phase": "Ready", "reason": "...nter2 is wrong"},
+	}}
+	want := map[string]any{
+		"spec":   map[string]any{"password": "*****", "port": int64(1), "list": []any{"a *****", true, nil}, "users": map[string]any{"*****": "x"}},
+		"status": map[string]any{"phase": "Ready", "reason": "...nter2 is wrong"},
+	}
+	if diff := cmp.Diff(want, masker.Texts(o).Object); diff != "" {
+		t.Error(diff)
+	}
+	if password, _, _ := unstructured.NestedString(o.Object, "spec", "password"); password != "hunter2" {
+		t.Errorf("the object is changed: %s", password)
+	}
+	if (sensitive.Masker{}).Texts(o) != o || masker.Texts(nil) != nil {
+		t.Error("an object is copied without need")
+	}
+}
+
 func TestErrorsAndStatusesAreMasked(t *testing.T) {
 	masker := sensitive.NewMasker(sensitive.Values{"a": "hunter2"})
 	err := masker.Error(fmt.Errorf("hunter2: %w", fs.ErrNotExist))

@@ -102,10 +102,10 @@ type OperatorVersionSpec struct {
 	Permissions *Permissions `json:"permissions,omitempty"`
 }
 
-// HealthRule judges the objects of a custom kind by CEL expressions over the variable self, the object. An object whose controller has not observed
-// its generation is not judged by it. Not part of KUDO's API.
+// HealthRule judges the objects of a custom kind by CEL expressions over the variable self, the object. They see texts
+// without sensitive values. An object whose status.observedGeneration is below its generation is not judged. Not part of KUDO's API.
 type HealthRule struct {
-	// group is the API group of the kind. Kubernetes' own kinds, such as Secrets, cannot be judged by expressions.
+	// group is the API group of the kind. Kubernetes' own kinds, such as Secrets, and Instances cannot be judged by expressions.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group"`
