@@ -85,7 +85,7 @@ var _ = Describe("The health of a custom resource that its package judges by exp
 
 	It("is an error of the step if a malformed expression has passed admission, and names it", func(ctx context.Context) {
 		deploy(ctx, kudo.HealthRule{Healthy: "self.status."})
-		stepSays(ctx, kudo.Error, `its health is not known: expression "healthy" of health of Gizmo.`+c.group+" in the package: line 1, column 13: Syntax error")
+		stepSays(ctx, kudo.Error, `its health is not known: health of "Gizmo.`+c.group+`" in the package: healthy: line 1, column 13: Syntax error`)
 	})
 })
 
