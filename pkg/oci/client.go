@@ -12,14 +12,13 @@ import (
 	"slices"
 	"time"
 
+	digest "github.com/opencontainers/go-digest"
 	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
 	orascontent "oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/credentials"
-
-	digest "github.com/opencontainers/go-digest"
 
 	"github.com/tandem-addons/tandem/pkg/core/artifact"
 	"github.com/tandem-addons/tandem/pkg/core/catalog"

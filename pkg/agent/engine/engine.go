@@ -22,9 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/tandem-addons/tandem/pkg/kube/content"
-	"github.com/tandem-addons/tandem/pkg/kube/controller"
-
 	"github.com/tandem-addons/tandem/pkg/agent/bindings"
 	"github.com/tandem-addons/tandem/pkg/agent/charts"
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
@@ -34,6 +31,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/core/pipe"
 	"github.com/tandem-addons/tandem/pkg/core/rights"
+	"github.com/tandem-addons/tandem/pkg/kube/content"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // fieldManager is the field manager of the engine.

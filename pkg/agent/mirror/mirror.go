@@ -20,12 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/tandem-addons/tandem/pkg/kube/content"
-	"github.com/tandem-addons/tandem/pkg/kube/controller"
-
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/mirror"
 	"github.com/tandem-addons/tandem/pkg/core/rights"
+	"github.com/tandem-addons/tandem/pkg/kube/content"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // reconciler copies Instances and their OperatorVersions from the hub to the managed cluster. It copies a generation once the hub has resolved

@@ -10,10 +10,9 @@ import (
 	"os"
 	"strings"
 
+	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
 	"helm.sh/helm/v4/pkg/helmpath"
 	helmregistry "helm.sh/helm/v4/pkg/registry"
-
-	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
 	orascontent "oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote"

@@ -3,10 +3,9 @@ package clitest
 import (
 	"testing"
 
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 )

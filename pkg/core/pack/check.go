@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 

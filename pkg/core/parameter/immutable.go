@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 

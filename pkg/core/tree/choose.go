@@ -10,7 +10,6 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 

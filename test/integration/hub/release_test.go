@@ -8,7 +8,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-
 	"k8s.io/client-go/rest"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
