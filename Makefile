@@ -200,6 +200,13 @@ test-integration: ## Run the integration tests against real API servers (GINKGOF
 $(suites:%=suite-%): suite-%: # `make lint` vets them
 	@go tool ginkgo run --procs=$(or $(procs-$*),1) --no-color --succinct --vet=off --ldflags="-s -w" --timeout=40m $(GINKGOFLAGS) ./test/integration/$*
 
+.PHONY: test-alerts
+test-alerts: ## Play series of metrics against the alerts of deploy/alerts with promtool (the first build takes minutes).
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; mkdir "$$folder/rules"; cp test/alerts/*.yaml "$$folder"; \
+	  for file in deploy/alerts/*.yaml; do sed -e '1,/^spec:/d' -e 's/^  //' "$$file" >"$$folder/rules/$${file##*/}"; done; \
+	  promtool="go tool -modfile=hack/promtool/go.mod promtool"; \
+	  $$promtool check rules "$$folder"/rules/*.yaml && $$promtool test rules "$$folder"/*.yaml
+
 .PHONY: test-changed
 test-changed: ## Run the unit and integration tests that depend on changes since BASE.
 	@changed=$$(go run ./hack/changed -base=$(BASE) | grep -v -e '^./test/e2e' -e '^./test/browser' -e '^./test/faults/plans' || true); \

@@ -14,9 +14,10 @@ formatted() {
   [ -z "$files" ] || { printf '%s: not formatted, run gofmt -w\n' $files; return 1; }
 }
 
-# Lints the module in a folder. The linter is built once, into Go's build cache. Without a limit it takes 3.3 GB of memory.
+# Lints the module in a folder. The linter is built once, into Go's build cache. It takes 3.9 GB of memory without a cache; with less, it takes half
+# as long again, for the collection of garbage.
 linted() {
-  GOMEMLIMIT=${GOMEMLIMIT:-2500MiB} go -C "$1" tool -modfile="$PWD/hack/golangci/go.mod" golangci-lint run --config="$PWD/.golangci.yml" ./...
+  GOMEMLIMIT=${GOMEMLIMIT:-4GiB} go -C "$1" tool -modfile="$PWD/hack/golangci/go.mod" golangci-lint run --config="$PWD/.golangci.yml" ./...
 }
 
 # Checks the structure and prints the median length of the methods Reconcile.

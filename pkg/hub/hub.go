@@ -91,7 +91,7 @@ type Options struct {
 
 // controllers lists all controllers of the hub.
 func controllers(mgr manager.Manager, options Options) []controller.Runner {
-	metrics := newMetrics()
+	metrics := newMetrics(mgr.GetClient())
 	recorder := controller.NewRecorder("addon-manager", controller.VerdictEventQPS, mgr.GetLogger().WithName("events"), metrics.eventsDropped)
 	reserved := rights.ReservedExcept(options.AllowedNamespaces)
 	addOnReader := read.AddOns{

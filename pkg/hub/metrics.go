@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -16,6 +17,7 @@ import (
 // metrics are the hub's metrics in addition to controller-runtime's. Only the leader exposes them, so that they can be summed over
 // replicas.
 type metrics struct {
+	availabilities *availabilities
 	unsatisfied    *controller.Gauge[unmetKey]
 	verdictChanges *prometheus.CounterVec
 	verdictLatency *controller.Latency
@@ -23,9 +25,10 @@ type metrics struct {
 	eventsDropped  prometheus.Counter
 }
 
-func newMetrics() *metrics {
+func newMetrics(reader client.Reader) *metrics {
 	return &metrics{
-		ocm: ocm.NewMetrics(),
+		availabilities: newAvailabilities(reader),
+		ocm:            ocm.NewMetrics(),
 		unsatisfied: controller.NewGauge(prometheus.NewDesc("addon_dependency_unsatisfied",
 			"Number of clusters on which a dependency of an add-on is not satisfied, by add-on, dependency, type and cause.",
 			[]string{"addon", "dependency", "type", "cause"}, nil),
@@ -52,7 +55,8 @@ func (m *metrics) Start(ctx context.Context) error {
 	if _, err := controller.Register(registry.Registry, m.eventsDropped); err != nil { // an agent in the same process has one, too
 		return err
 	}
-	for _, collector := range append([]prometheus.Collector{m.unsatisfied, m.verdictChanges, m.verdictLatency.Seconds}, m.ocm.Collectors()...) {
+	own := []prometheus.Collector{m.availabilities, m.unsatisfied, m.verdictChanges, m.verdictLatency.Seconds}
+	for _, collector := range append(own, m.ocm.Collectors()...) {
 		if err := registry.Registry.Register(collector); err != nil {
 			return fmt.Errorf("registering metrics: %w", err)
 		}

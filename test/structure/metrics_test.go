@@ -15,6 +15,7 @@ import (
 	_ "sigs.k8s.io/controller-runtime/pkg/controller" // registers the metrics of controllers
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	_ "sigs.k8s.io/controller-runtime/pkg/webhook" // registers the metrics of webhooks
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -38,12 +39,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 }
 
 func TestDashboardShowsDocumentedMetrics(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(root, dashboard))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var board any
-	if err := json.Unmarshal(content, &board); err != nil {
+	if err := json.Unmarshal([]byte(readText(t, dashboard)), &board); err != nil {
 		t.Fatalf("%s: %v", dashboard, err)
 	}
 	page, shown := documentedMetrics(t), map[string]bool{}
@@ -66,15 +63,85 @@ func TestDashboardShowsDocumentedMetrics(t *testing.T) {
 	}
 }
 
-// documentedMetrics returns the metrics in the first column of a table, with their labels as written: {a,b}.
-func documentedMetrics(t *testing.T) map[string]string {
+// TestAlertsAreDocumented requires each alert to use documented metrics only, to name the heading of a page that says what it means and what to do, and
+// to be played by promtool.
+func TestAlertsAreDocumented(t *testing.T) {
+	page := documentedMetrics(t)
+	runbook := readText(t, "docs/alerts.md")
+	alerts := map[string]bool{}
+	for _, file := range []string{"hub.yaml", "agent.yaml"} {
+		played := readText(t, "test/alerts/"+file)
+		for _, rule := range alertsIn(t, "deploy/alerts/"+file) {
+			alerts[rule.Alert] = true
+			if rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
+				t.Errorf("alert %s has no severity, summary or description", rule.Alert)
+			}
+			if link := alertsPage + "#" + strings.ToLower(rule.Alert); rule.Annotations["runbook_url"] != link {
+				t.Errorf("alert %s: runbook_url is not %s", rule.Alert, link)
+			}
+			if !strings.Contains(runbook, "\n### "+rule.Alert+"\n") {
+				t.Errorf("docs/alerts.md has no heading for alert %s", rule.Alert)
+			}
+			if !strings.Contains(played, rule.Annotations["runbook_url"]) && !strings.Contains(played, "alertname: "+rule.Alert+"}") {
+				t.Errorf("test/alerts/%s does not play alert %s", file, rule.Alert)
+			}
+			for _, name := range metricsIn(rule.Expr) {
+				if _, found := page[name]; !found {
+					t.Errorf("alert %s: metric %s is not in a table of %s", rule.Alert, name, metricsPage)
+				}
+			}
+		}
+	}
+	for _, heading := range regexp.MustCompile(`(?m)^### (.*)$`).FindAllStringSubmatch(runbook, -1) {
+		if !alerts[heading[1]] {
+			t.Errorf("docs/alerts.md describes %s, which is no alert", heading[1])
+		}
+	}
+}
+
+// alertsPage is the address of the page that describes alerts.
+const alertsPage = "https://github.com/tandem-addons/tandem/blob/main/docs/alerts.md"
+
+// alert is a rule of Prometheus.
+type alert struct {
+	Alert, Expr         string
+	Labels, Annotations map[string]string
+}
+
+// readText returns the content of a file of the project.
+func readText(t *testing.T, path string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(root, metricsPage))
+	content, err := os.ReadFile(filepath.Join(root, path))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(content)
+}
+
+// alertsIn returns the alerts of a PrometheusRule.
+func alertsIn(t *testing.T, path string) []alert {
+	t.Helper()
+	var object struct {
+		Spec struct{ Groups []struct{ Rules []alert } }
+	}
+	if err := yaml.Unmarshal([]byte(readText(t, path)), &object); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	var alerts []alert
+	for _, group := range object.Spec.Groups {
+		alerts = append(alerts, group.Rules...)
+	}
+	if len(alerts) == 0 {
+		t.Fatalf("%s has no alerts", path)
+	}
+	return alerts
+}
+
+// documentedMetrics returns the metrics in the first column of a table, with their labels as written: {a,b}.
+func documentedMetrics(t *testing.T) map[string]string {
+	t.Helper()
 	found := map[string]string{}
-	rows := regexp.MustCompile("(?m)^\\| `([a-z]+(?:_[a-z]+)+)({[a-z,_]+})?` \\|").FindAllStringSubmatch(string(page), -1)
+	rows := regexp.MustCompile("(?m)^\\| `([a-z]+(?:_[a-z]+)+)({[a-z,_]+})?` \\|").FindAllStringSubmatch(readText(t, metricsPage), -1)
 	for _, row := range rows {
 		found[row[1]] = row[2]
 	}

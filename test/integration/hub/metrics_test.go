@@ -120,6 +120,22 @@ var _ = Describe("The metrics of dependencies", func() {
 		edit(ctx, b, release)
 	})
 
+	It("count the clusters of an add-on by Available, which is Unknown before an agent has written it", func(ctx SpecContext) {
+		availability := f.series("addon_availability")
+		f.define(ctx, "a", nil)
+		onHere, onAway := f.enable(ctx, here, "a"), f.enable(ctx, away, "a")
+		Eventually(availability).WithContext(ctx).Should(Equal(map[string]float64{"a Unknown": 2}))
+		report(ctx, onHere, metav1.ConditionTrue, "Works")
+		report(ctx, onAway, metav1.ConditionFalse, "Broken")
+		Eventually(availability).WithContext(ctx).Should(Equal(map[string]float64{"a True": 1, "a False": 1}))
+		report(ctx, onAway, metav1.ConditionUnknown, addonv1alpha1.ReasonClusterLeaseStopped)
+		Eventually(availability).WithContext(ctx).Should(Equal(map[string]float64{"a True": 1, "a Unknown": 1}))
+		Expect(server.Delete(ctx, onAway)).To(Succeed())
+		Eventually(availability).WithContext(ctx).Should(Equal(map[string]float64{"a True": 1}))
+		stopHub()
+		Expect(gatherMetrics(Default, "addon_availability")).To(BeEmpty(), "shown by a hub that works, and no other")
+	})
+
 	It("count the changes of verdicts, and time each from the change that was seen", func(ctx SpecContext) {
 		f.define(ctx, "first", f.withNeeds(need{Name: "b"}))
 		expectDegraded(ctx, f.enable(ctx, away, "first"), f.requiredUnmet("b")) // the hub has started: later verdicts are changes
