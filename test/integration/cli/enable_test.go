@@ -604,7 +604,7 @@ var _ = Describe("add-ons", func() {
 			Expect(late.err).To(MatchError(ContainSubstring("ManagedClusterAddOn sticky is held by finalizers: example.com/held (set by field manager guard): run ")))
 			why := run(ctx, "why", "sticky", "--cluster", cluster)
 			Expect(why.err).NotTo(HaveOccurred())
-			Expect(why.out).To(And(ContainSubstring("is waiting for finalizers example.com/held (set by field manager guard). Only the controllers of the finalizers"),
+			Expect(why.out).To(And(ContainSubstring("is waiting for finalizers example.com/held (set by field manager guard). Only the controllers that set the finalizers"),
 				ContainSubstring("\n  kubectl edit managedclusteraddon sticky --namespace "+cluster+"\n")))
 			// The lists of a whole fleet keep nothing else of the managed fields.
 			Expect(run(ctx, "why", "sticky", "--all-clusters").out).To(ContainSubstring("(set by field manager guard)"))
