@@ -14,7 +14,7 @@ import (
 const (
 	// Lifetime is how long an answer is kept, and how old a request may be.
 	Lifetime = time.Hour
-	// maxSkew is how far in the future the time of a request may be.
+	// maxSkew is the maximum time by which a request may be ahead of the clock of the agent.
 	maxSkew = 5 * time.Minute
 	// minInterval is the minimum time between two answers about an Instance.
 	minInterval = 10 * time.Second
