@@ -49,7 +49,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestBound(t *testing.T) {
+// oversized returns an answer that exceeds every limit.
+func oversized() kudo.Diagnosis {
 	lines := make([]string, 100)
 	for i := range lines {
 		lines[i] = strings.Repeat("é\x00\x1b\u202e", 500)
@@ -64,25 +65,16 @@ func TestBound(t *testing.T) {
 		d.Pods = append(d.Pods, pod)
 		d.Events = append(d.Events, kudo.DiagnosedEvent{Message: strings.Repeat("e", 999), Count: -1})
 	}
-	got := Bound(d)
+	return d
+}
+
+func TestBound(t *testing.T) {
+	got := Bound(oversized())
 	if !got.Truncated || len(got.Pods) != maxPods || len(got.Events) != 16 || len(got.Request) != 64 || len(got.Message) > maxText {
 		t.Errorf("%d pods, %d events, request %d, message %d", len(got.Pods), len(got.Events), len(got.Request), len(got.Message))
 	}
-	size := 0
-	for _, pod := range got.Pods {
-		if pod.Name != "a[31m" || pod.Restarts != 0 || len(pod.Logs) != maxLogs {
-			t.Errorf("pod %q, %d restarts, %d logs", pod.Name, pod.Restarts, len(pod.Logs))
-		}
-		for _, log := range pod.Logs {
-			for _, line := range log.Lines {
-				if size += len(line); len(line) > maxText || strings.ContainsAny(line, "\x00\x1b\u202e") {
-					t.Errorf("line %q", line)
-				}
-			}
-		}
-	}
-	if first := got.Pods[0].Logs[0].Lines; size > maxLineBytes || len(first) != maxLines || first[maxLines-1] != "last line" {
-		t.Errorf("%d bytes of lines, first %q", size, first)
+	if pod := got.Pods[0]; pod.Name != "a[31m" || pod.Restarts != 0 || len(pod.Logs) != maxLogs {
+		t.Errorf("pod %q, %d restarts, %d logs", pod.Name, pod.Restarts, len(pod.Logs))
 	}
 	if diff := cmp.Diff(got, Bound(got)); diff != "" {
 		t.Error("it is not stable: ", diff)
@@ -90,5 +82,26 @@ func TestBound(t *testing.T) {
 	small := kudo.Diagnosis{Request: "a", Pods: []kudo.DiagnosedPod{{Name: "app", Logs: []kudo.DiagnosedLog{{Container: "app", Lines: []string{"a"}}}}}}
 	if diff := cmp.Diff(small, Bound(small)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestBoundLines(t *testing.T) {
+	got := Bound(oversized())
+	var lines []string
+	for _, pod := range got.Pods {
+		for _, log := range pod.Logs {
+			lines = append(lines, log.Lines...)
+		}
+	}
+	for _, line := range lines {
+		if len(line) > maxText || strings.ContainsAny(line, "\x00\x1b\u202e") {
+			t.Errorf("line %q", line)
+		}
+	}
+	if size := len(strings.Join(lines, "")); size > maxLineBytes {
+		t.Errorf("the lines have %d bytes", size)
+	}
+	if first := got.Pods[0].Logs[0].Lines; len(first) != maxLines || first[maxLines-1] != "last line" {
+		t.Errorf("got %q", first)
 	}
 }
