@@ -40,9 +40,13 @@ type Decision struct {
 	After time.Duration
 }
 
+// RequestOf returns the request for a diagnosis in the annotation of an Instance; empty if there is none. A longer value is not a time, and is shortened.
+func RequestOf(instance *kudo.Instance) string {
+	return text.Prefix(strings.ToValidUTF8(instance.Annotations[kudo.AnnotationDiagnose], ""), maxRequest)
+}
+
 // Decide answers each request once. An answer without content stays as long as its request, so that the request is not answered again.
-func Decide(annotation string, last *kudo.Diagnosis, now time.Time) Decision {
-	request := text.Prefix(strings.ToValidUTF8(annotation, ""), maxRequest)
+func Decide(request string, last *kudo.Diagnosis, now time.Time) Decision {
 	switch {
 	case request == "":
 		return Decision{}
@@ -52,7 +56,7 @@ func Decide(annotation string, last *kudo.Diagnosis, now time.Time) Decision {
 		return Decision{Next: last, After: minInterval - now.Sub(last.Time.Time)}
 	}
 	next := &kudo.Diagnosis{Request: request, Time: metav1.NewTime(now.Truncate(time.Second))}
-	if next.Message = problemOf(annotation, now); next.Message != "" {
+	if next.Message = problemOf(request, now); next.Message != "" {
 		return Decision{Next: next}
 	}
 	return Decision{Next: next, Gather: true, After: Lifetime}

@@ -43,10 +43,15 @@ func TestDecide(t *testing.T) {
 		"a long request":                {long, nil, Decision{Next: without(long[:64], malformed, 0)}},
 		"a long request, answered":      {long, without(long[:64], malformed, 0), Decision{Next: without(long[:64], malformed, 0)}},
 	} {
-		if diff := cmp.Diff(test.want, Decide(test.annotation, test.last, now)); diff != "" {
+		if diff := cmp.Diff(test.want, Decide(RequestOf(asking(test.annotation)), test.last, now)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
+}
+
+// asking returns an Instance with a request for a diagnosis.
+func asking(annotation string) *kudo.Instance {
+	return &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kudo.AnnotationDiagnose: annotation}}}
 }
 
 // oversized returns an answer that exceeds every limit.

@@ -487,6 +487,11 @@ func (in *InstanceStatus) DeepCopyInto(out *InstanceStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Diagnosis != nil {
+		in, out := &in.Diagnosis, &out.Diagnosis
+		*out = new(Diagnosis)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.Children != nil {
 		in, out := &in.Children, &out.Children
 		*out = make([]ChildStatus, len(*in))
