@@ -43,19 +43,19 @@ func TestDecide(t *testing.T) {
 		"a long request":                {long, nil, Decision{Next: without(long[:64], malformed, 0)}},
 		"a long request, answered":      {long, without(long[:64], malformed, 0), Decision{Next: without(long[:64], malformed, 0)}},
 	} {
-		if diff := cmp.Diff(test.want, Decide(RequestOf(asking(test.annotation)), test.last, now)); diff != "" {
+		if diff := cmp.Diff(test.want, Decide(RequestOf(instanceWith(test.annotation)), test.last, now)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }
 
-// asking returns an Instance with a request for a diagnosis.
-func asking(annotation string) *kudo.Instance {
+// instanceWith returns an Instance with a request for a diagnosis.
+func instanceWith(annotation string) *kudo.Instance {
 	return &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kudo.AnnotationDiagnose: annotation}}}
 }
 
-// oversized returns an answer that exceeds every limit.
-func oversized() kudo.Diagnosis {
+// largeAnswer returns an answer that exceeds every limit.
+func largeAnswer() kudo.Diagnosis {
 	lines := make([]string, 100)
 	for i := range lines {
 		lines[i] = strings.Repeat("é\x00\x1b\u202e", 500)
@@ -74,7 +74,7 @@ func oversized() kudo.Diagnosis {
 }
 
 func TestBound(t *testing.T) {
-	got := Bound(oversized())
+	got := Bound(largeAnswer())
 	if !got.Truncated || len(got.Pods) != maxPods || len(got.Events) != 16 || len(got.Request) != 64 || len(got.Message) > maxText {
 		t.Errorf("%d pods, %d events, request %d, message %d", len(got.Pods), len(got.Events), len(got.Request), len(got.Message))
 	}
@@ -91,7 +91,7 @@ func TestBound(t *testing.T) {
 }
 
 func TestBoundLines(t *testing.T) {
-	got := Bound(oversized())
+	got := Bound(largeAnswer())
 	var lines []string
 	for _, pod := range got.Pods {
 		for _, log := range pod.Logs {

@@ -62,7 +62,7 @@ func Describe(pod *unstructured.Unstructured) kudo.DiagnosedPod {
 	return d
 }
 
-// Logs returns the logs of a pod to read, those of containers that are not ready first. Of a container that waits for its restart, it is that of the
+// Logs returns the logs of a pod to read, those of containers that are not ready first. Of a container that waits for its restart, it is the one of the
 // previous run; init containers that are complete, and containers that have not started, have none to read.
 func Logs(pod *unstructured.Unstructured) []kudo.DiagnosedLog {
 	var unready, ready []kudo.DiagnosedLog
