@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -22,6 +23,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // patchInstance and the following functions return the requests that actions send.
@@ -161,6 +163,28 @@ func cancelPlan(ctx context.Context, c client.Client, r *http.Request) (proposal
 	if pending := cancellation.Pending; pending != "" {
 		p.Effects = append(p.Effects, fmt.Sprintf("Plan %s is no longer requested.", pending))
 	}
+	return p, nil
+}
+
+// diagnose asks the agent for a diagnosis.
+func diagnose(ctx context.Context, c client.Client, r *http.Request) (proposal, error) {
+	view, err := instanceOfRequest(ctx, c, r)
+	if err != nil {
+		return proposal{}, err
+	}
+	instance, now := view.Instance, time.Now()
+	p := proposal{
+		Title: fmt.Sprintf("Ask the agent about %s on %s", instance.Name, instance.Namespace), Button: "Ask the agent",
+		Command: text.Command("kubectl annotate instances.kudo.dev %s --namespace %s --overwrite %s", instance.Name, instance.Namespace,
+			kudo.AnnotationDiagnose+"="+now.UTC().Format(time.RFC3339)),
+		Effects: []string{
+			"The agent reports the pods of the Instance, their Events and the last lines of their logs to the hub, once. Values of sensitive parameters are masked.",
+			"Anyone who may read the Instance on the hub can read the answer, which is dropped after one hour.",
+		},
+		Seen: string(instance.UID), Back: instancePath(instance.Namespace, instance.Name),
+		do: func(ctx context.Context) error { return change.RequestDiagnosis(ctx, c, instance, now) },
+	}
+	p.Path = p.Back + "/diagnose"
 	return p, nil
 }
 

@@ -34,6 +34,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/check"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/core/diagnosis"
 	"github.com/tandem-addons/tandem/pkg/core/selector"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 	"github.com/tandem-addons/tandem/pkg/ui/contact"
@@ -323,6 +324,9 @@ func trim(object any) (any, error) {
 	}
 	switch o := object.(type) {
 	case *kudo.Instance:
+		if o.Status.Diagnosis != nil {
+			o.Status.Diagnosis = new(diagnosis.Bound(*o.Status.Diagnosis))
+		}
 		o.Status.History = slices.Clone(progress.Revisions{Revisions: o.Status.History}.Last().Revisions)
 	case *kudo.OperatorVersion:
 		o.Spec.Templates = nil

@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/core/diagnosis"
 )
 
 // instanceView is what page Instance shows.
@@ -37,11 +38,49 @@ type instanceView struct {
 	// Unread is set if the OperatorVersion cannot be read.
 	Unread bool
 	Forms  planForms
+	// Diagnosis is the last answer of the agent about the pods.
+	Diagnosis diagnosisView
 	// Upgrade is the form for the version, Change that for parameters, WhatIf the path of page What if.
 	Upgrade  upgradeForm
 	Change   parameterForm
 	WhatIf   string
 	Commands []string
+}
+
+// diagnosisView is a request for a diagnosis and the last answer.
+type diagnosisView struct {
+	// Waits is set while the request is not answered. Asked is when it was sent; zero if that is not known.
+	Waits bool
+	Asked moment
+	// Answer is clean and bounded; nil if there is none. Time is when it was made.
+	Answer *kudo.Diagnosis
+	Time   moment
+	Events []eventRow
+}
+
+// eventRow is an Event in a diagnosis.
+type eventRow struct {
+	kudo.DiagnosedEvent
+	Seen moment
+}
+
+// diagnosisOf returns the diagnosis of an Instance. What a cluster reports is untrusted.
+func diagnosisOf(instance *kudo.Instance, now time.Time) diagnosisView {
+	var view diagnosisView
+	request, answer := diagnosis.RequestOf(instance), instance.Status.Diagnosis
+	if view.Waits = request != "" && (answer == nil || answer.Request != request); view.Waits {
+		if asked, err := time.Parse(time.RFC3339, request); err == nil {
+			view.Asked = moment{asked, now}
+		}
+	}
+	if answer == nil {
+		return view
+	}
+	view.Answer, view.Time = new(diagnosis.Bound(*answer)), momentOf(&answer.Time, now)
+	for _, event := range view.Answer.Events {
+		view.Events = append(view.Events, eventRow{event, momentOf(&event.Time, now)})
+	}
+	return view
 }
 
 // planRow is a plan with its phases.
@@ -115,6 +154,7 @@ func instanceOf(p progress.View, v visit) instanceView {
 			command("logs %s --cluster %s --cluster-context %s", instance.Name, instance.Namespace, instance.Namespace),
 		},
 	}
+	view.Diagnosis = diagnosisOf(instance, v.now)
 	view.Conditions = conditionRows(view.Status.Conditions, v.now)
 	if parent := instance.Parent(); parent != nil {
 		view.Parent = parent.Name

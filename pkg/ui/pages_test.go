@@ -145,6 +145,16 @@ func TestPages(t *testing.T) {
 		{Revision: 11, Plan: "deploy", Cause: kudo.CauseOwed, StartedTimestamp: &at},
 	}, at.Add(time.Hour))
 	golden(t, "instance-history", frame{Title: "kafka on cluster1", Template: "instance", View: shown})
+	asked := instance.DeepCopy()
+	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, kudo.AnnotationDiagnose, "2026-01-02T03:00:00Z")
+	asked.Status.Diagnosis = &kudo.Diagnosis{
+		Request: "2026-01-02T02:00:00Z", Time: at, Message: "logs cannot be read: <b>", Truncated: true,
+		Pods: []kudo.DiagnosedPod{{Namespace: "shop", Name: "kafka-0", Phase: "Running", Ready: "0/1", Restarts: 4, Reason: "<script>", Image: "kafka:1", Logs: []kudo.DiagnosedLog{
+			{Container: "kafka", Previous: true, Lines: []string{"starts", "\x1b[2J<b>fails</b>"}}, {Container: "proxy"},
+		}}},
+		Events: []kudo.DiagnosedEvent{{Time: at, Object: "Pod kafka-0", Reason: "BackOff", Message: "<i>", Count: 3}, {Object: "Pod kafka-0"}},
+	}
+	golden(t, "instance-diagnosis", frame{Title: "kafka on cluster1", Template: "instance", View: instanceOf(progress.View{Instance: asked}, visit{now: at.Add(time.Minute)})})
 	golden(t, "absent", frame{Title: "Not found", Template: "absent", View: hiddenText(errAbsent)})
 }
 

@@ -246,6 +246,7 @@ func actions() map[string]action {
 	return map[string]action{
 		"/clusters/{cluster}/instances/{instance}/run":        runPlan,
 		"/clusters/{cluster}/instances/{instance}/cancel":     cancelPlan,
+		"/clusters/{cluster}/instances/{instance}/diagnose":   diagnose,
 		"/clusters/{cluster}/instances/{instance}/parameters": updateParameters,
 		"/clusters/{cluster}/instances/{instance}/upgrade":    upgrade,
 		"/clusters/{cluster}/addons/{addon}/disable":          disableAddOn,

@@ -14,11 +14,104 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/diagnosis"
 	"github.com/tandem-addons/tandem/pkg/core/health"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
+
+// withDiagnosis returns a status with the answer to the request for a diagnosis, and when to look at it again; zero means never.
+func (p *pass) withDiagnosis(ctx context.Context, o plan.Observation, status kudo.InstanceStatus) (kudo.InstanceStatus, time.Duration) {
+	decision := diagnosis.Decide(diagnosis.RequestOf(o.Instance), status.Diagnosis, p.clock())
+	status.Diagnosis = decision.Next
+	if decision.Gather {
+		limited, cancel := context.WithTimeout(ctx, diagnosisTimeout)
+		defer cancel()
+		d := *decision.Next
+		p.diagnose(limited, o, status.Inventory, &d)
+		if limited.Err() != nil {
+			d.Truncated = true
+		}
+		status.Diagnosis = new(diagnosis.Bound(p.view.Masker().Diagnosis(d)))
+	}
+	return status, decision.After
+}
+
+// diagnose reads the pods of the workloads of an Instance, the Events about both, and the logs of the pods.
+func (p *pass) diagnose(ctx context.Context, o plan.Observation, inventory []kudo.InventoryEntry, d *kudo.Diagnosis) {
+	x := p.executionOf(ctx, o)
+	var pods, events []unstructured.Unstructured
+	for _, workload := range p.workloads(ctx, x, inventory, d) {
+		if selector := plan.PodSelector(workload); selector == nil {
+			pods = append(pods, *workload)
+		} else if found, err := p.podsOf(ctx, x, workload, selector); err != nil {
+			d.Message = "pods cannot be read: " + diagnosis.Clean(err.Error())
+		} else {
+			pods = append(pods, found...)
+		}
+		events = append(events, p.eventsOf(ctx, workload, "")...)
+	}
+	pods, omitted := diagnosis.Choose(pods)
+	d.Truncated = d.Truncated || omitted
+	for i := range pods {
+		if p.view.IsOpaque(&pods[i]) {
+			d.Message, d.Truncated = omittedOpaque, true
+			continue
+		}
+		events = append(events, p.eventsOf(ctx, &pods[i], "")...)
+		described := diagnosis.Describe(&pods[i])
+		described.Logs = p.logsOf(ctx, &pods[i], d)
+		d.Pods = append(d.Pods, described)
+	}
+	d.Events = diagnosis.Events(events)
+}
+
+// omittedOpaque is the message of a diagnosis without some of the pods.
+const omittedOpaque = "pods of objects that hold parts of sensitive values, which cannot be masked, are omitted"
+
+// workloads returns the applied objects of an Instance that are pods, or create them. It skips objects with parts of sensitive values that cannot be
+// masked, and objects that cannot be read.
+func (p *pass) workloads(ctx context.Context, x *execution, inventory []kudo.InventoryEntry, d *kudo.Diagnosis) []*unstructured.Unstructured {
+	var workloads []*unstructured.Unstructured
+	for _, entry := range inventory {
+		if entry.Pending || !plan.HasPods(entry) {
+			continue
+		}
+		switch object, err := p.objects.readEntry(ctx, entry, asSeen); {
+		case err != nil:
+			d.Message = "objects cannot be read: " + diagnosis.Clean(err.Error())
+		case !x.owner().HasApplied(object):
+		case p.view.IsOpaque(object.Live):
+			d.Message, d.Truncated = omittedOpaque, true
+		default:
+			workloads = append(workloads, p.view.Masker().Object(object.Live))
+		}
+	}
+	return workloads
+}
+
+// logsOf returns the last lines of the logs of a pod, without sensitive values. They are read with the identity of the plan, which may lack the
+// permission.
+func (p *pass) logsOf(ctx context.Context, pod *unstructured.Unstructured, d *kudo.Diagnosis) []kudo.DiagnosedLog {
+	if p.hindrance != nil {
+		d.Message = "logs are not read: " + diagnosis.Clean(p.hindrance.Error())
+		return nil
+	}
+	var logs []kudo.DiagnosedLog
+	for _, log := range diagnosis.Logs(pod) {
+		limited, cancel := context.WithTimeout(ctx, logTimeout)
+		text, err := p.acting.remote.Log(limited, client.ObjectKeyFromObject(pod), log.Container, log.Previous, diagnosis.LogLines)
+		cancel()
+		if err != nil {
+			d.Message = "logs cannot be read: " + diagnosis.Clean(err.Error())
+			continue
+		}
+		log.Lines = diagnosis.Lines(text, p.view.Masker().Foreign)
+		logs = append(logs, log)
+	}
+	return logs
+}
 
 // explain adds to the message of a slow or failed step what is wrong with the pods of its workload: that one cannot be created, an image that cannot
 // be pulled, a command that fails, a probe that does not pass, a volume that is not provisioned. The workload's own status does not include this. A claim whose
@@ -163,6 +256,12 @@ func (p *pass) podsOf(
 	return pods.Items, nil
 }
 
+// logLines is the number of lines in which the last one that is not blank is searched, and maxEvents the number of Events about an object that are read.
+const (
+	logLines  = 5
+	maxEvents = 500
+)
+
 // failureText returns what a pod's containers and probes say about their failure, as a part of a sentence. The log is read with the
 // identity of the plan, which may lack the permission.
 func (p *pass) failureText(ctx context.Context, pod *unstructured.Unstructured) string {
@@ -176,20 +275,23 @@ func (p *pass) failureText(ctx context.Context, pod *unstructured.Unstructured) 
 	if container == "" {
 		return words
 	}
-	log, err := p.acting.remote.Log(ctx, client.ObjectKeyFromObject(pod), container, previous)
+	log, err := p.acting.remote.Log(ctx, client.ObjectKeyFromObject(pod), container, previous, logLines)
 	if line := plan.LastLine(p.view.Masker().Foreign(log)); err == nil && line != "" {
 		words += plan.LastLogLine + line
 	}
 	return words
 }
 
-// eventsOf returns the Events of a reason about an object, if they can be read.
+// eventsOf returns the Events about an object, if they can be read: those of a reason, or all if it is empty.
 func (p *pass) eventsOf(ctx context.Context, object *unstructured.Unstructured, reason string) []unstructured.Unstructured {
 	events := &unstructured.UnstructuredList{}
 	events.SetAPIVersion("v1")
 	events.SetKind("EventList")
-	if p.live.List(ctx, events, client.InNamespace(object.GetNamespace()),
-		client.MatchingFields{"involvedObject.uid": string(object.GetUID()), "reason": reason}) != nil {
+	fields := client.MatchingFields{"involvedObject.uid": string(object.GetUID())}
+	if reason != "" {
+		fields["reason"] = reason
+	}
+	if p.live.List(ctx, events, client.InNamespace(object.GetNamespace()), fields, client.Limit(maxEvents)) != nil {
 		return nil
 	}
 	p.mask(events)

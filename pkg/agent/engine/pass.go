@@ -84,7 +84,8 @@ func (p *pass) run(ctx context.Context, instance *kudo.Instance) (written *kudo.
 	}
 	done = done.withRemark(p.view.Refused).mask(p.view.Masker())
 	status, after := done.statusOf(observed, instance.Status, p.budget.TryAccept)
-	after = soonest(after, p.view.After)
+	status, again := p.withDiagnosis(ctx, observed, status)
+	after = soonest(after, p.view.After, again)
 	p.metrics.await(client.ObjectKeyFromObject(instance), waitOf(observed, status))
 	written, err = p.commit(ctx, observed, instance.Status, status)
 	if written != nil {

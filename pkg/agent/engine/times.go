@@ -43,10 +43,11 @@ const (
 
 // A server that does not respond must not block unrelated Instances.
 const (
-	logTimeout  = 3 * time.Second  // of a kubelet, for the log of a container that has failed
-	listTimeout = 5 * time.Second  // of an API server, for one kind in a search through all
-	readTimeout = 15 * time.Second // of an API server, for an object or the first list of its kind; it waits for a webhook for ten seconds
-	fileTimeout = 30 * time.Second // of a container, for one file of a Pipe task
+	logTimeout       = 3 * time.Second  // of a kubelet, for the log of a container that has failed
+	diagnosisTimeout = 10 * time.Second // of all reads for a diagnosis
+	listTimeout      = 5 * time.Second  // of an API server, for one kind in a search through all
+	readTimeout      = 15 * time.Second // of an API server, for an object or the first list of its kind; it waits for a webhook for ten seconds
+	fileTimeout      = 30 * time.Second // of a container, for one file of a Pipe task
 )
 
 // Progress of plans that nothing depends on is recorded after progressDelay, or after recheckInterval if too many Instances progress at the same

@@ -26,6 +26,7 @@ type onHubView struct {
 	deleting   bool
 	forced     bool
 	uncleaned  bool
+	diagnose   string
 	resolved   metav1.Time
 	executed   bool
 	children   string
@@ -36,6 +37,7 @@ func onHubChanged() predicate.Predicate {
 		i := o.(*kudo.Instance)
 		view := onHubView{
 			uid: i.UID, generation: i.Generation, deleting: i.DeletionTimestamp != nil, forced: i.IsForceReleased(), uncleaned: i.SkipsCleanup(),
+			diagnose: i.Annotations[kudo.AnnotationDiagnose],
 			executed: i.Status.Execution != nil, children: mirror.Acknowledgements(i),
 		}
 		if mirror.IsResolved(i) {

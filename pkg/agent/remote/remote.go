@@ -66,9 +66,9 @@ func (r *Remote) Output(ctx context.Context, pod types.NamespacedName, container
 }
 
 // Log returns the last lines of the log of a container, or of its previous run.
-func (r *Remote) Log(ctx context.Context, pod types.NamespacedName, container string, previous bool) (string, error) {
-	const lines, bytes = 5, 16 << 10
-	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: ptr.To[int64](lines), LimitBytes: ptr.To[int64](bytes)}
+func (r *Remote) Log(ctx context.Context, pod types.NamespacedName, container string, previous bool, lines int64) (string, error) {
+	const bytes = 16 << 10
+	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines, LimitBytes: ptr.To[int64](bytes)}
 	text, err := r.pods.Get().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("log").
 		VersionedParams(options, scheme.ParameterCodec).DoRaw(ctx)
 	return string(text), err

@@ -1,10 +1,31 @@
 package change
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
+
+// RequestDiagnosis asks the agent for the pods of this Instance, their Events and last log lines. It fails if the Instance was re-created under the same
+// name.
+func RequestDiagnosis(ctx context.Context, c client.Client, instance *kudo.Instance, at time.Time) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": instance.UID, "annotations": map[string]string{kudo.AnnotationDiagnose: at.UTC().Format(time.RFC3339)},
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding the request: %w", err)
+	}
+	if err = c.Patch(ctx, instance, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("changing Instance %q of cluster %q: %w", instance.Name, instance.Namespace, err)
+	}
+	return nil
+}
 
 // Suspend returns the Instance's spec with or without a suspension, and whether that changes it. An Instance that is being removed cannot be suspended.
 func Suspend(instance *kudo.Instance, suspend bool) (kudo.InstanceSpec, bool, error) {

@@ -86,7 +86,7 @@ func isStarted(existing, wanted *kudo.Instance) bool {
 
 // hasMarksOf reports whether the signed annotations of a mirror are only those that it has while its Instance exists.
 func hasMarksOf(existing, wanted *kudo.Instance) bool {
-	marks := identityOf(wanted)
+	marks := marksOf(wanted)
 	marks[kudo.AnnotationHubGeneration] = existing.Annotations[kudo.AnnotationHubGeneration]
 	marks[kudo.AnnotationInventoryRestored] = existing.Annotations[kudo.AnnotationInventoryRestored]
 	return !slices.ContainsFunc(SignedAnnotations, func(name string) bool {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/diagnosis"
 )
 
 // newMirror returns the mirror to create for an Instance.
@@ -49,7 +50,22 @@ func identityOf(wanted *kudo.Instance) map[string]string {
 func marksOf(wanted *kudo.Instance) map[string]string {
 	marks := identityOf(wanted)
 	marks[kudo.AnnotationHubGeneration] = strconv.FormatInt(wanted.Generation, 10)
+	maps.Copy(marks, requestOf(wanted))
 	return marks
+}
+
+// requestOf returns the annotation with the request for a diagnosis, if there is one.
+func requestOf(wanted *kudo.Instance) map[string]string {
+	if request := diagnosis.RequestOf(wanted); request != "" {
+		return map[string]string{kudo.AnnotationDiagnose: request}
+	}
+	return nil
+}
+
+// copyRequest replaces the request for a diagnosis of a mirror.
+func copyRequest(mirrored, wanted *kudo.Instance) {
+	delete(mirrored.Annotations, kudo.AnnotationDiagnose)
+	annotate(mirrored, requestOf(wanted))
 }
 
 // mark replaces the signed annotations of a mirror, except the one about its inventory.

@@ -220,6 +220,10 @@ func deleted(s *situation) { s.Wanted.DeletionTimestamp = &metav1.Time{Time: noo
 
 func deletedLocally(s *situation) { s.Mirror.DeletionTimestamp = &metav1.Time{Time: noon} }
 
+func asks(s *situation) {
+	s.Wanted.Annotations = map[string]string{kudo.AnnotationDiagnose: "2026-01-01T12:00:00Z"}
+}
+
 func removing(s *situation) { s.Mirror.Annotations[kudo.AnnotationHubDeleted] = "2026-01-01T11:00:00Z" }
 
 func unresolved(s *situation) { s.Wanted.Status.Conditions[0].ObservedGeneration = 6 }
@@ -257,6 +261,15 @@ func TestCopy(t *testing.T) {
 			s.Proof, s.Mirror.Spec.Parameters = Proof{}, map[string]string{"A": "theirs"}
 		}, versions + chosen + "update kafka-1.0.0-abc in apps map[A:1 B:2]"},
 		"a mirror that only lacks its signature": {func(s *situation) { s.Proof = Proof{} }, versions + chosen + "update"},
+		"a request for a diagnosis":              {asks, chosen + "update +diagnose=2026-01-01T12:00:00Z"},
+		"a request for a diagnosis that is copied": {edits(asks, func(s *situation) {
+			s.Mirror.Annotations[kudo.AnnotationDiagnose] = s.Wanted.Annotations[kudo.AnnotationDiagnose]
+		}), strings.TrimSpace(chosen)},
+		"a request for a diagnosis that is withdrawn":                            {func(s *situation) { s.Mirror.Annotations[kudo.AnnotationDiagnose] = "x" }, chosen + "update -diagnose"},
+		"a request for a diagnosis of an Instance that the hub has not resolved": {edits(asks, unresolved), "update +diagnose=2026-01-01T12:00:00Z"},
+		"a long request for a diagnosis": {func(s *situation) {
+			s.Wanted.Annotations = map[string]string{kudo.AnnotationDiagnose: strings.Repeat("x", 1000)}
+		}, chosen + "update +diagnose=" + strings.Repeat("x", 64)},
 		"another parameter": {func(s *situation) { s.Wanted.Spec.Parameters["A"] = "2" },
 			chosen + "update kafka-1.0.0-abc in apps map[A:2 B:2]"},
 		"another generation":       {func(s *situation) { s.Mirror.Annotations[kudo.AnnotationHubGeneration] = "6" }, chosen + "update +hub-generation=7"},

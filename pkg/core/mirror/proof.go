@@ -7,7 +7,7 @@ import (
 )
 
 // SignedAnnotations are the annotations that a signature covers.
-var SignedAnnotations = append(slices.Clone(kudo.MirrorAnnotations), kudo.AnnotationSkipCleanup)
+var SignedAnnotations = append(slices.Clone(kudo.MirrorAnnotations), kudo.AnnotationSkipCleanup, kudo.AnnotationDiagnose)
 
 // Proof is what the signature and the age of an object prove about its writer. Names, annotations and labels prove nothing: anyone with
 // permission to write objects in a namespace can set them.

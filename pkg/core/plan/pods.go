@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/health"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -39,6 +40,12 @@ func AwaitedPods(objects []Object) (workload *unstructured.Unstructured, pods la
 		return nil, nil
 	}
 	return objects[awaited].Live, pods
+}
+
+// HasPods reports whether an object in the inventory is a pod or creates pods.
+func HasPods(entry kudo.InventoryEntry) bool {
+	kind := schema.GroupKind{Group: entry.Group, Kind: entry.Kind}
+	return kind == schema.GroupKind{Kind: "Pod"} || slices.Contains(makers, kind)
 }
 
 // PodSelector returns the selector of the pods that an object creates; nil if it creates none.

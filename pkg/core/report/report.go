@@ -65,6 +65,7 @@ func reportable(status kudo.InstanceStatus) *kudo.InstanceStatus {
 		Inventory:          status.Inventory,
 		Tasks:              status.Tasks,
 		History:            status.History,
+		Diagnosis:          status.Diagnosis,
 		ObservedGeneration: status.ObservedGeneration,
 	}
 	for _, name := range []string{kudo.ConditionReady, kudo.ConditionStalled, kudo.ConditionLastRequestSucceeded, kudo.ConditionWaiting} {

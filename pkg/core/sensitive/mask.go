@@ -193,7 +193,37 @@ func (m Masker) Status(status kudo.InstanceStatus) kudo.InstanceStatus {
 	for i := range status.History {
 		status.History[i].Message = m.Text(status.History[i].Message)
 	}
+	if status.Diagnosis != nil {
+		status.Diagnosis = new(m.Diagnosis(*status.Diagnosis))
+	}
 	return status
+}
+
+// Diagnosis returns a copy of a diagnosis without values in its texts, most of which others have written.
+func (m Masker) Diagnosis(d kudo.Diagnosis) kudo.Diagnosis {
+	if m.replacer == nil {
+		return d
+	}
+	d = *d.DeepCopy()
+	d.Message = m.Foreign(d.Message)
+	for i := range d.Pods {
+		pod := &d.Pods[i]
+		for _, field := range []*string{&pod.Namespace, &pod.Name, &pod.Phase, &pod.Ready, &pod.Reason, &pod.Image} {
+			*field = m.Foreign(*field)
+		}
+		for k := range pod.Logs {
+			log := &pod.Logs[k]
+			log.Container = m.Foreign(log.Container)
+			for n, line := range log.Lines {
+				log.Lines[n] = m.Foreign(line)
+			}
+		}
+	}
+	for i := range d.Events {
+		event := &d.Events[i]
+		event.Object, event.Reason, event.Message = m.Foreign(event.Object), m.Foreign(event.Reason), m.Foreign(event.Message)
+	}
+	return d
 }
 
 func (m Masker) plan(plan *kudo.PlanStatus) {

@@ -2,6 +2,7 @@ package sensitive_test
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -158,4 +159,30 @@ func FuzzMask(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestMaskDiagnosis(t *testing.T) {
+	const value = "geheimnis-42"
+	d := &kudo.Diagnosis{
+		Message: value,
+		Pods: []kudo.DiagnosedPod{{Namespace: value, Name: value, Phase: value, Ready: value, Reason: value, Image: value, Logs: []kudo.DiagnosedLog{
+			{Container: value, Lines: []string{"key " + value, "heimnis-42 is cut"}},
+		}}},
+		Events: []kudo.DiagnosedEvent{{Object: value, Reason: value, Message: value}},
+	}
+	before := d.DeepCopy()
+	masked := sensitive.NewMasker(sensitive.Values{"KEY": value}).Status(kudo.InstanceStatus{Diagnosis: d})
+	encoded, err := json.Marshal(masked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(encoded), "heimnis") {
+		t.Error(string(encoded))
+	}
+	if diff := cmp.Diff(before, d); diff != "" {
+		t.Error("the original has changed: ", diff)
+	}
+	if diff := cmp.Diff([]string{"key *****", "***** is cut"}, masked.Diagnosis.Pods[0].Logs[0].Lines); diff != "" {
+		t.Error(diff)
+	}
 }

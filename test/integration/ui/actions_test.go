@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -113,6 +114,29 @@ var _ = Describe("actions of the dashboard", func() {
 		Expect(operator.post(page+"/cancel/preview", url.Values{}).status).To(Equal(http.StatusUnprocessableEntity))
 		none := operator.post(page+"/run/preview", url.Values{"plan": {"none"}})
 		Expect(none.body).To(ContainSubstring("has no plan"))
+	})
+
+	It("asks the agent for a diagnosis, and shows the answer without trusting it", func(ctx context.Context) {
+		const page = "/clusters/cluster-06/instances/kafka"
+		instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster-06", Name: "kafka"}}
+		shared := serveForActions(ctx)
+		operator, viewer := shared.as(token(ctx, "asks", "", fleet.Operating)), shared.as(token(ctx, "only-looks", "", fleet.Reading))
+		Expect(operator.get(page).body).To(ContainSubstring("<button>Ask the agent…</button>"))
+		Expect(viewer.get(page).body).NotTo(ContainSubstring("Ask the agent"))
+		Expect(operator.confirm(page+"/diagnose", url.Values{}, "Values of sensitive parameters are masked.", "kubectl annotate instances.kudo.dev kafka").status).To(Equal(http.StatusSeeOther))
+		Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
+		request := instance.Annotations[kudo.AnnotationDiagnose]
+		_, err := time.Parse(time.RFC3339, request)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(func() string { return viewer.get(page).body }).Should(ContainSubstring("no answer yet. Agents of earlier releases do not answer."))
+
+		Expect(environment.EditStatus(ctx, hub, instance, func(i *kudo.Instance) {
+			i.Status.Diagnosis = &kudo.Diagnosis{Request: request, Time: metav1.Now(), Pods: []kudo.DiagnosedPod{{
+				Namespace: "shop", Name: "kafka-0", Reason: "<script>\u202e", Logs: []kudo.DiagnosedLog{{Container: "kafka", Lines: []string{"no space left on device"}}},
+			}}}
+		})).To(Succeed())
+		Eventually(func() string { return viewer.get(page).body }).Should(And(ContainSubstring("shop/kafka-0"), ContainSubstring("<td>&lt;script&gt;</td>"),
+			ContainSubstring("no space left on device"), Not(ContainSubstring("no answer yet"))))
 	})
 
 	It("offers the actions that page Why recommends to those who may send them", func(ctx context.Context) {

@@ -351,6 +351,11 @@ type InstanceStatus struct {
 	// +kubebuilder:validation:MaxItems=20
 	History []HistoryEntry `json:"history,omitempty"`
 
+	// diagnosis is the answer to the last request of annotation kudo.dev/diagnose. Its content is dropped one hour after it was made. Not part of
+	// KUDO's API.
+	// +optional
+	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
+
 	// children is the list of the hub's acknowledgements of KudoOperator tasks. Not part of KUDO's API.
 	// +optional
 	// +listType=map

@@ -80,6 +80,9 @@ const (
 	// AnnotationSkipCleanup, if "true", removes the objects of an Instance that is being deleted without its cleanup plan. The agent copies
 	// it to the mirror.
 	AnnotationSkipCleanup = "kudo.dev/skip-cleanup"
+	// AnnotationDiagnose is a time in the format of RFC 3339, at which a diagnosis of the Instance was requested. The agent copies it to the mirror, and
+	// answers each value once, in status.diagnosis.
+	AnnotationDiagnose = "kudo.dev/diagnose"
 	// AnnotationAllowDeletion, if "true", lets users delete an Instance that belongs to an add-on or a parent Instance, with its volumes.
 	// Its owner creates it again. The admission policy tandem-instance-deletion refuses the deletion without it.
 	AnnotationAllowDeletion = "kudo.dev/allow-deletion"

@@ -1,0 +1,132 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+)
+
+// ask requests a diagnosis on the hub.
+func (h *hubPart) ask(ctx context.Context, request string) {
+	GinkgoHelper()
+	h.edit(ctx, func(i *kudo.Instance) { metav1.SetMetaDataAnnotation(&i.ObjectMeta, kudo.AnnotationDiagnose, request) })
+}
+
+// answer returns the answer on the hub to a request.
+func (h *hubPart) answer(ctx context.Context, request string) *kudo.Diagnosis {
+	GinkgoHelper()
+	h.ask(ctx, request)
+	var d *kudo.Diagnosis
+	Eventually(func() string {
+		if d = h.get(ctx).Status.Diagnosis; d == nil {
+			return ""
+		}
+		return d.Request
+	}).Should(Equal(request))
+	return d
+}
+
+var _ = Describe("A request for a diagnosis", func() {
+	const value = "hunter2-diagnosed"
+
+	BeforeEach(func(ctx context.Context) {
+		makeAgentNamespace(ctx)
+		DeferCleanup(runAgent())
+	})
+
+	It("is answered once, with pods, Events and the last lines of logs, and without sensitive values", func(ctx context.Context) {
+		mux := http.NewServeMux()
+		mux.HandleFunc("/containerLogs/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, "previous %s\n\x1b[2Jpassword is %s\n%s\n", r.URL.Query().Get("previous"), value, strings.Repeat("long ", 200))
+		})
+		kubelet := httptest.NewTLSServer(mux)
+		DeferCleanup(kubelet.Close)
+		node := &environment.Node{Name: "node-diagnosis"}
+		join(ctx, node, kubelet.Listener.Addr().String())
+
+		spec := standard()
+		spec.Parameters = append(spec.Parameters, kudo.Parameter{Name: "PASSWORD", Default: ptr.To(""), Sensitive: new(true)})
+		h := newInstance(ctx, spec, nil)
+		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
+		Expect(managed.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "given"}, Data: map[string][]byte{"password": []byte(value)}})).To(Succeed())
+		h.edit(ctx, func(i *kudo.Instance) { i.Spec.ParametersFrom = from("given", "password") })
+		h.resolve(ctx)
+		h.rollOut(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		pod := h.podOf(ctx, map[string]string{"app": h.name})
+		Expect(node.Run(ctx, managed, pod, func(status *corev1.PodStatus) {
+			status.Phase = corev1.PodRunning
+			status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: "app", RestartCount: 4, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}},
+			}}
+		})).To(Succeed())
+		event := &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Name: h.name, Namespace: h.namespace}, Reason: "BackOff", Message: "restarting with " + value,
+			LastTimestamp: metav1.Now(), Count: 3,
+			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		}
+		Expect(managed.Create(ctx, event)).To(Succeed())
+
+		request := time.Now().UTC().Format(time.RFC3339)
+		d := h.answer(ctx, request)
+		Expect(d.Message).To(BeEmpty())
+		Expect(d.Truncated).To(BeFalse())
+		Expect(d.Pods).To(HaveLen(1))
+		Expect(d.Pods[0]).To(And(HaveField("Name", pod.Name), HaveField("Namespace", h.namespace), HaveField("Phase", "Running"), HaveField("Ready", "0/1"),
+			HaveField("Restarts", BeEquivalentTo(4)), HaveField("Image", "app:1"), HaveField("Reason", ContainSubstring("exited with code 1 (Error)"))))
+		Expect(d.Pods[0].Logs).To(HaveLen(1))
+		log := d.Pods[0].Logs[0]
+		Expect(log.Previous).To(BeTrue())
+		Expect(log.Lines).To(HaveExactElements("previous true", "[2Jpassword is *****", And(HavePrefix("long long"), HaveLen(256))))
+		Expect(d.Events).To(ConsistOf(And(HaveField("Object", "Pod "+pod.Name), HaveField("Reason", "BackOff"), HaveField("Message", "restarting with *****"),
+			HaveField("Count", BeEquivalentTo(3)))))
+
+		By("answering no request twice")
+		before, onHub := h.mirror(ctx), h.get(ctx)
+		h.change(ctx, func(spec *kudo.InstanceSpec) { spec.Suspend = true }) // a pass
+		Eventually(func() int64 { return h.get(ctx).Status.ObservedGeneration }).Should(BeNumerically(">", onHub.Status.ObservedGeneration))
+		Expect(h.mirror(ctx).Status.Diagnosis).To(Equal(before.Status.Diagnosis))
+		Expect(h.get(ctx).Status.Diagnosis).To(Equal(onHub.Status.Diagnosis))
+		h.change(ctx, func(spec *kudo.InstanceSpec) { spec.Suspend = false })
+
+		By("dropping an answer whose request is withdrawn")
+		h.edit(ctx, func(i *kudo.Instance) { delete(i.Annotations, kudo.AnnotationDiagnose) })
+		Eventually(func() *kudo.Diagnosis { return h.get(ctx).Status.Diagnosis }).Should(BeNil())
+		Expect(hubServer.Traces(ctx, value)).To(BeEmpty(), "the hub has a sensitive value")
+		Expect(managed.Delete(ctx, event)).To(Succeed())
+		Expect(managed.Delete(ctx, pod)).To(Succeed())
+		h.finish(ctx)
+	})
+
+	It("has a reason why it is not answered, and drops old answers", func(ctx context.Context) {
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(h.answer(ctx, "now").Message).To(ContainSubstring("is not a time in the format of RFC 3339"))
+		h.tamperStatus(ctx, func(i *kudo.Instance) { // instead of ten seconds between two answers
+			i.Status.Diagnosis.Time = metav1.NewTime(time.Now().Add(-time.Minute))
+		})
+		Expect(h.answer(ctx, "2099-01-01T00:00:00Z").Message).To(ContainSubstring("is in the future"))
+		request := time.Now().UTC().Format(time.RFC3339)
+		h.tamperStatus(ctx, func(i *kudo.Instance) {
+			i.Status.Diagnosis = &kudo.Diagnosis{Request: request, Time: metav1.NewTime(time.Now().Add(-2 * time.Hour)), Pods: []kudo.DiagnosedPod{{Name: "old"}}}
+		})
+		h.ask(ctx, request)
+		Eventually(func() *kudo.Diagnosis { return h.get(ctx).Status.Diagnosis }).Should(And(
+			HaveField("Request", request), HaveField("Pods", BeEmpty()), HaveField("Message", ContainSubstring("was dropped one hour after"))))
+		h.finish(ctx)
+	})
+})
