@@ -67,7 +67,9 @@ func reportable(status kudo.InstanceStatus) *kudo.InstanceStatus {
 		History:            status.History,
 		ObservedGeneration: status.ObservedGeneration,
 	}
-	for _, name := range []string{kudo.ConditionReady, kudo.ConditionStalled, kudo.ConditionLastRequestSucceeded, kudo.ConditionWaiting} {
+	for _, name := range []string{
+		kudo.ConditionReady, kudo.ConditionStalled, kudo.ConditionLastRequestSucceeded, kudo.ConditionWaiting, kudo.ConditionDrifted,
+	} {
 		if condition := meta.FindStatusCondition(status.Conditions, name); condition != nil {
 			part.Conditions = append(part.Conditions, *condition)
 		}
