@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// MaxObjects is the maximum number of objects of an Instance whose differences are kept. MaxFields is that of the fields of an object.
+	// MaxObjects is the maximum number of objects of an Instance whose differences are reported. MaxFields limits the fields of an object.
 	MaxObjects = 20
 	MaxFields  = 20
 
@@ -64,22 +64,27 @@ type Finding struct {
 // IsDrift reports whether the object differs from what was applied.
 func (f Finding) IsDrift() bool { return f.Gone || len(f.Fields) > 0 }
 
-// NewCondition returns condition Drifted for findings in the order of the objects.
-func NewCondition(findings []Finding) metav1.Condition {
-	drifted := slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return !f.IsDrift() })
-	if len(drifted) == 0 {
-		return metav1.Condition{
-			Type: kudo.ConditionDrifted, Status: metav1.ConditionFalse, Reason: kudo.ReasonInSync, Message: "all objects are as they were applied",
-		}
+// NewCondition returns condition Drifted for findings in the order of the objects. failed is why objects could not be compared; nil if all could.
+func NewCondition(findings []Finding, failed error) metav1.Condition {
+	condition := metav1.Condition{
+		Type: kudo.ConditionDrifted, Status: metav1.ConditionFalse, Reason: kudo.ReasonInSync, Message: "all objects are as they were applied",
 	}
 	var parts []string
-	for _, finding := range drifted {
-		parts = append(parts, finding.String())
+	for _, finding := range findings {
+		if finding.IsDrift() {
+			parts = append(parts, finding.String())
+		}
 	}
-	message := strings.Join(text.Limit(parts, maxNamedObjects, "more objects"), "; ")
-	return metav1.Condition{
-		Type: kudo.ConditionDrifted, Status: metav1.ConditionTrue, Reason: kudo.ReasonDrifted, Message: text.Truncate(message, maxMessageBytes),
+	switch {
+	case len(parts) > 0:
+		condition.Status, condition.Reason = metav1.ConditionTrue, kudo.ReasonDrifted
+		condition.Message = strings.Join(text.Limit(parts, maxNamedObjects, "more objects"), "; ")
+	case failed != nil:
+		condition.Status, condition.Reason = metav1.ConditionUnknown, kudo.ReasonComparisonFailed
+		condition.Message = text.OneLine(failed.Error())
 	}
+	condition.Message = text.Truncate(condition.Message, maxMessageBytes)
+	return condition
 }
 
 // ZeroMessage describes the first workload that another writer has scaled to zero; empty if there is none.

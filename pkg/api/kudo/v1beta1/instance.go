@@ -365,6 +365,8 @@ const (
 	ReasonDrifted = "Drifted"
 	// ReasonInSync means that all objects are as they were applied, in the fields that Tandem owns.
 	ReasonInSync = "InSync"
+	// ReasonComparisonFailed means that it is not known, because an object could not be compared. The message is the error of the API server.
+	ReasonComparisonFailed = "ComparisonFailed"
 )
 
 // ReasonUpdating is the reason of ConditionAvailable if it is True: a plan updates the Instance, or one of its children. If it is False, the
