@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/drift"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/release"
 )

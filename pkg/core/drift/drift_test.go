@@ -1,6 +1,7 @@
 package drift_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -180,13 +181,20 @@ func TestConditionIsBounded(t *testing.T) {
 	for range 50 {
 		findings = append(findings, finding)
 	}
-	condition := drift.NewCondition(findings)
+	condition := drift.NewCondition(findings, nil)
 	if !strings.HasPrefix(condition.Message, "Secret b is gone; ConfigMap x: /data/k0 is 1 instead of 0") || !strings.Contains(condition.Message, "and 47 more fields") ||
 		!strings.HasSuffix(condition.Message, "more objects") || len(condition.Message) > 2000 || strings.Contains(condition.Message, "\n") {
 		t.Errorf("%d bytes: %s", len(condition.Message), condition.Message)
 	}
-	if none := drift.NewCondition(findings[:1]); none.Status != metav1.ConditionFalse || none.Reason != kudo.ReasonInSync {
+	if none := drift.NewCondition(findings[:1], nil); none.Status != metav1.ConditionFalse || none.Reason != kudo.ReasonInSync {
 		t.Errorf("no drift: %+v", none)
+	}
+	failed := errors.New("the API server\nrefuses")
+	if unknown := drift.NewCondition(findings[:1], failed); unknown.Status != metav1.ConditionUnknown || unknown.Message != "the API server refuses" {
+		t.Errorf("not compared: %+v", unknown)
+	}
+	if condition := drift.NewCondition(findings[:2], failed); condition.Status != metav1.ConditionTrue {
+		t.Errorf("drift of other objects: %+v", condition)
 	}
 }
 
