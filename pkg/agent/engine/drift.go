@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/drift"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/render"
+	"github.com/tandem-addons/tandem/pkg/core/render/template"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
@@ -118,7 +119,7 @@ func (p *pass) compareEntry(
 	case object.IsDeleted(), !x.owner().Has(object), !memory.IsDue(keyOf(entry), object.Live, fieldManager):
 		return false, nil
 	}
-	finding, err := p.compareObject(ctx, x, entry.Task, object.Live)
+	finding, err := p.compareObject(ctx, x, entry.Task, object.Live, memory.HasLost(keyOf(entry), object.Live, fieldManager))
 	if err != nil {
 		return true, err
 	}
@@ -126,8 +127,10 @@ func (p *pass) compareEntry(
 	return true, nil
 }
 
-// compareObject compares an object that exists with what its task renders.
-func (p *pass) compareObject(ctx context.Context, x *execution, task string, live *unstructured.Unstructured) (found drift.Finding, err error) {
+// compareObject compares an object that exists with what its task renders. lost is true if the engine has lost fields of it for certain.
+func (p *pass) compareObject(
+	ctx context.Context, x *execution, task string, live *unstructured.Unstructured, lost bool,
+) (found drift.Finding, err error) {
 	want, err := p.wantedOf(ctx, x, task, live)
 	if want == nil || err != nil {
 		return found, err
@@ -144,8 +147,11 @@ func (p *pass) compareObject(ctx context.Context, x *execution, task string, liv
 	if current == nil || err != nil || current.GetUID() != live.GetUID() {
 		return found, err
 	}
-	opaque := want.GetKind() == "Secret"
-	return drift.Compare(drift.Objects{Live: current, Applied: applied, Manager: fieldManager, Opaque: opaque}, plan.Describe(want), x.ignoredFields()), nil
+	objects := drift.Objects{
+		Live: current, Applied: applied, Manager: fieldManager, Opaque: want.GetKind() == "Secret" || p.view.IsOpaque(want),
+		IsOlder: live.GetAnnotations()[kudo.AnnotationExecution] != string(x.UID) && !lost,
+	}
+	return drift.Compare(objects, plan.Describe(want), x.ignoredFields()), nil
 }
 
 // ignoredFields returns the fields whose changes are no drift.
@@ -156,8 +162,8 @@ func (x *execution) ignoredFields() []kudo.IgnoredFields {
 	return x.instance.Spec.Drift.Ignore
 }
 
-// wantedOf returns what a task renders for an object, as it would be applied; nil if it does not render the object. Templates can depend on their plan,
-// phase and step: those that the object names render it, if the task is there.
+// wantedOf returns what a task renders for an object, as it would be applied; nil if it does not render the object, or another one each time. Templates can
+// depend on their plan, phase and step: those that the object names render it, if the task is there.
 func (p *pass) wantedOf(ctx context.Context, x *execution, task string, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	places := slices.DeleteFunc(plan.Everywhere(x.version), func(placed plan.Placed) bool { return placed.Task.Name != task })
 	if len(places) == 0 {
@@ -170,7 +176,7 @@ func (p *pass) wantedOf(ctx context.Context, x *execution, task string, live *un
 			placed = other
 		}
 	}
-	rendered := x.task(placed)
+	rendered := x.steadyTask(placed)
 	if err := rendered.err; err != nil || rendered.transient != nil || !rendered.action.Makes() {
 		return nil, err
 	}
@@ -183,4 +189,14 @@ func (p *pass) wantedOf(ctx context.Context, x *execution, task string, live *un
 		return nil, nil
 	}
 	return p.keepReplicas(ctx, render.RestartPods(wants[i], live, x.UID, x.inventory.restart(wants[i])), live)
+}
+
+// steadyTask returns a task with the objects that its templates render to each time. What a chart has rendered is kept.
+func (x *execution) steadyTask(placed plan.Placed) renderedTask {
+	isVolatile := func(name string) bool { return template.IsVolatile(x.version.Templates[name]) }
+	if !slices.ContainsFunc(placed.Task.Spec.Resources, isVolatile) {
+		return x.task(placed)
+	}
+	placed.Task.Spec.Resources = slices.DeleteFunc(slices.Clone(placed.Task.Spec.Resources), isVolatile)
+	return x.renderTask(placed)
 }

@@ -148,6 +148,9 @@ type Objects struct {
 
 	// Opaque means that no values may be shown.
 	Opaque bool
+
+	// IsOlder means that an earlier execution has applied the object, maybe with other fields: a field that does not exist was not removed.
+	IsOlder bool
 }
 
 // Compare returns the differences in fields that the apply would get back: those that the manager does not own now and that the apply would
@@ -160,7 +163,7 @@ func Compare(o Objects, name string, ignored []kudo.IgnoredFields) Finding {
 	lost := lostFields(after, owned, place{live: o.Live.Object, applied: o.Applied.Object, exists: true})
 	for _, field := range lost {
 		pointer := field.pointer()
-		if isOwnMark(field.path) || isIgnored(ignored, o.Live, pointer) {
+		if isOwnMark(field.path) || o.IsOlder && !field.exists || isIgnored(ignored, o.Live, pointer) {
 			continue
 		}
 		if len(finding.Fields) == MaxFields {

@@ -61,7 +61,7 @@ func TestCompare(t *testing.T) {
 		now           map[string]string // managed fields of the live object
 		after         string            // the manager's fields after the apply
 		ignored       []kudo.IgnoredFields
-		opaque        bool
+		opaque, older bool
 		want          []string // paths with their changes
 		zero          bool
 	}{
@@ -75,6 +75,13 @@ func TestCompare(t *testing.T) {
 		"another writer has removed a field": {
 			live: `data: {a: "1"}`, applied: `data: {a: "1", b: "2"}`, now: map[string]string{manager: firstKey}, after: bothKeys,
 			want: []string{"/data/b was removed"},
+		},
+		"a field that an earlier execution has not applied": {
+			live: `data: {a: "1"}`, applied: `data: {a: "1", b: "2"}`, now: map[string]string{manager: firstKey}, after: bothKeys, older: true,
+		},
+		"another writer has changed a field that an earlier execution has applied": {
+			live: `data: {a: "1", b: evil}`, applied: `data: {a: "1", b: "2"}`, now: map[string]string{manager: firstKey, "kubectl-edit": secondKey},
+			after: bothKeys, older: true, want: []string{"/data/b was changed (by kubectl-edit)"},
 		},
 		"another writer has removed all fields": {
 			live: ``, applied: `data: {a: "1", b: "2"}`, now: map[string]string{}, after: bothKeys, want: []string{"/data was removed"},
@@ -147,7 +154,7 @@ func TestCompare(t *testing.T) {
 			}
 			finding := drift.Compare(drift.Objects{
 				Live: object(t, kind, test.live, test.now), Applied: object(t, kind, test.applied, map[string]string{manager: test.after}),
-				Manager: manager, Opaque: test.opaque,
+				Manager: manager, Opaque: test.opaque, IsOlder: test.older,
 			}, kind+" x", test.ignored)
 			var got []string
 			for _, field := range finding.Fields {

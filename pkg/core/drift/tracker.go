@@ -132,6 +132,12 @@ func (m *Memory) IsDue(key Key, live *unstructured.Unstructured, manager string)
 		before.finding.IsDrift() && (before.version != now.version || before.uid != now.uid)
 }
 
+// HasLost reports whether another writer has changed a field that manager owned when the object was seen last, or the object differed then.
+func (m *Memory) HasLost(key Key, live *unstructured.Unstructured, manager string) bool {
+	before, known := m.objects[key]
+	return known && (before.finding.IsDrift() || before.digest != Digest(live, manager))
+}
+
 func seenIn(live *unstructured.Unstructured, manager string) seen {
 	if live == nil {
 		return seen{}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -95,6 +96,18 @@ var _ = Describe("Changes by other writers of what was applied", func() {
 			h.rollOut(ctx)
 			h.completes(ctx, "update", before)
 			eventually(ctx).Should(HaveField("Status", metav1.ConditionFalse))
+			h.finish(ctx)
+		})
+
+		It("are no drift in an object whose template draws random values, unless it is gone", func(ctx context.Context) {
+			spec := configOnly()
+			spec.Templates["config.yaml"] += "  password: \"{{ randAlphaNum 16 }}\"\n"
+			spec.Templates["config.yaml"] = strings.Replace(spec.Templates["config.yaml"], `data: {value: "{{ .Params.VALUE }}"}`, "data:\n  value: \"{{ .Params.VALUE }}\"", 1)
+			install(ctx, spec)
+			writeConfig(ctx, `{"data":{"password":"another"}}`)
+			Consistently(func() metav1.Condition { return driftOf(ctx, h) }).Should(BeZero())
+			Expect(managed.Delete(ctx, &corev1.ConfigMap{ObjectMeta: object("-config")})).To(Succeed())
+			eventually(ctx).Should(drifted(metav1.ConditionTrue, "-config is gone"))
 			h.finish(ctx)
 		})
 
