@@ -58,25 +58,9 @@ func (p *pass) compare(ctx context.Context, o plan.Observation, x *execution, li
 	recorded := meta.FindStatusCondition(o.Instance.Status.Conditions, kudo.ConditionDrifted)
 	memory := p.drifts.Of(o.Instance.UID, x.UID, recorded != nil && recorded.Status != metav1.ConditionFalse, o.Now)
 	found := comparison{again: memory.StartRound(o.Now)}
-	left := maxComparisons
-	var keys []drift.Key
-	var failed error
-	for _, entry := range x.inventory.entries {
-		if entry.Manual || entry.Pending || entry.Hook || entry.Surplus || entry.Kind == "Job" {
-			continue
-		}
-		keys = append(keys, keyOf(entry))
-		if left == 0 {
-			found.again = o.Now.Add(time.Millisecond)
-			continue
-		}
-		compared, err := p.compareEntry(ctx, x, memory, entry, live)
-		if err != nil {
-			failed = err
-		}
-		if compared {
-			left--
-		}
+	keys, left, failed := p.compareEntries(ctx, x, memory, live)
+	if left == 0 {
+		found.again = o.Now.Add(time.Millisecond)
 	}
 	findings, areCompared := memory.Findings(keys, left > 0)
 	found.stopped = drift.ZeroMessage(findings)
@@ -88,6 +72,36 @@ func (p *pass) compare(ctx context.Context, o plan.Observation, x *execution, li
 		found.condition = &condition
 	}
 	return found
+}
+
+// compareEntries compares the objects of the inventory that are due, up to maxComparisons. It returns the keys of all that are ever compared, how many
+// more could have been compared, and the last error.
+func (p *pass) compareEntries(
+	ctx context.Context, x *execution, memory *drift.Memory, live liveObjects,
+) (keys []drift.Key, left int, failed error) {
+	left = maxComparisons
+	for _, entry := range x.inventory.entries {
+		if !isComparable(entry) {
+			continue
+		}
+		keys = append(keys, keyOf(entry))
+		if left == 0 {
+			continue
+		}
+		compared, err := p.compareEntry(ctx, x, memory, entry, live)
+		if err != nil {
+			failed = err
+		}
+		if compared {
+			left--
+		}
+	}
+	return keys, left, failed
+}
+
+// isComparable reports whether an object must exist as it was applied.
+func isComparable(entry kudo.InventoryEntry) bool {
+	return !entry.Manual && !entry.Pending && !entry.Hook && !entry.Surplus && entry.Kind != "Job"
 }
 
 // canCompare reports whether the last execution says what is wanted: it is complete, and nothing differs from it.

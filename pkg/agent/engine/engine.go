@@ -176,8 +176,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 
 		retryDelay: o.RetryDelay, holdInterval: cmp.Or(o.HoldInterval, holdInterval), blocked: lru.New(maxRemembered),
 		drifts:    drift.NewTracker(cmp.Or(o.DriftInterval, DriftInterval)),
-		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
-		writes:    o.Writes,
+		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage), writes: o.Writes,
 	}
 	e.kubernetes = &kubernetes{discovery: found.discovery, interval: e.holdInterval / 2}
 	redefined := newRedefinitions(e.objects, e.withGroup, e.clock)

@@ -137,7 +137,7 @@ func (m *metrics) end(operator string, status kudo.PlanStatus, now time.Time) {
 	}
 }
 
-// drift records whether an Instance has drifted: operator is that of one that has, and empty otherwise.
+// drift records the operator of an Instance that has drifted; empty if it has not.
 func (m *metrics) drift(instance types.NamespacedName, operator string) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
