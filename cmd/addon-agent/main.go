@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/tandem-addons/tandem/pkg/agent"
+	"github.com/tandem-addons/tandem/pkg/agent/engine"
 	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/core/availability"
 	"github.com/tandem-addons/tandem/pkg/core/pipe"
@@ -81,6 +82,9 @@ func (s *settings) flags() *flag.FlagSet {
 	flags.DurationVar(&o.LeasePeriod, "lease-period", availability.DefaultPeriod,
 		"Interval between renewals of the agent's leases, including the one on the hub with --standalone; from 1s to 24h.")
 	flags.DurationVar(&o.ReportInterval, "report-interval", 0, "Minimum interval between two reports of one Instance to the hub; 1s if zero.")
+	flags.DurationVar(&o.DriftInterval, "drift-interval", engine.DriftInterval,
+		"Interval at which all applied objects are compared with what exists; at least 10s. Changes of fields that the agent has applied are\n"+
+			"compared immediately.")
 	flags.StringVar(&o.PipeImage, "pipe-image", pipe.DefaultImage,
 		"Image of the container that provides the files of Pipe tasks to the agent. It must contain sleep and head.")
 	s.permissions.bind(flags)
@@ -136,6 +140,9 @@ func (s *settings) complete() error {
 	if s.options.Namespace == "" {
 		own, _ := os.ReadFile(podNamespace) // outside of the cluster there is none
 		s.options.Namespace = cmp.Or(strings.TrimSpace(string(own)), agent.DefaultNamespace)
+	}
+	if s.options.DriftInterval < 10*time.Second {
+		return fmt.Errorf("--drift-interval is %v: it must be at least 10s; set spec.drift.mode: Off on an Instance whose objects must not be compared", s.options.DriftInterval)
 	}
 	if period := s.options.LeasePeriod; period < time.Second || period > availability.MaxPeriod {
 		return fmt.Errorf(`invalid argument "%v" for "--lease-period" flag: must be from 1s to %v`, period, availability.MaxPeriod)

@@ -117,6 +117,9 @@ type Options struct {
 	// HoldInterval is how often it is checked whether a plan can start that waits for another version of Kubernetes, for example; half a minute if
 	// zero.
 	HoldInterval time.Duration
+
+	// DriftInterval is how often all applied objects are compared with what was applied; ten minutes if zero.
+	DriftInterval time.Duration
 }
 
 // DefaultNamespace is the namespace of the agent in its manifests.
@@ -256,7 +259,7 @@ func addLocal(ctx context.Context, o Options, kept shared, local ctrl.Manager) e
 		engine.Add(ctx, engine.Options{
 			PipeImage: o.PipeImage, Writes: kept.writes, Rights: o.Rights, Secrets: kept.secrets, Signer: kept.signer,
 			Namespace: cmp.Or(o.Namespace, DefaultNamespace), Charts: kept.charts, Rendered: kept.renderings,
-			ProgressDelay: o.ProgressDelay, RetryDelay: o.PlanRetryDelay, HoldInterval: o.HoldInterval, Unserved: kept.unserved,
+			ProgressDelay: o.ProgressDelay, RetryDelay: o.PlanRetryDelay, HoldInterval: o.HoldInterval, DriftInterval: o.DriftInterval, Unserved: kept.unserved,
 		}, local),
 		addonstatus.AddLocalLease(o.lease(), o.LeaseNamespace, local),
 		addRenewal(o, local),
@@ -413,7 +416,7 @@ func localManager(ctx context.Context, o Options, unserved controller.Unserved) 
 		NewCache: controller.NewCache(ctx),
 		Cache: cache.Options{
 			NewInformer:          unserved.NewInformer,
-			DefaultTransform:     cache.TransformStripManagedFields(),
+			DefaultTransform:     engine.TrimManagedFields,
 			DefaultLabelSelector: labels.NewSelector().Add(*applied),
 			ByObject: map[client.Object]cache.ByObject{
 				&kudo.Instance{}:        everything,

@@ -31,6 +31,7 @@ type result struct {
 	// status to commit, without the conditions of the judgement, which are set separately.
 	status kudo.InstanceStatus
 	judgement
+	compared comparison
 
 	// again is true if a change leads to another round immediately; after is when to reconcile again in any case.
 	again bool
@@ -63,12 +64,18 @@ type judgement struct {
 func (r result) mask(m sensitive.Masker) result {
 	r.status, r.ready.Message = m.Status(r.status), m.Text(r.ready.Message)
 	r.unsearched, r.omitted, r.warnings = m.Text(r.unsearched), m.Text(r.omitted), m.Text(r.warnings)
-	if r.available != nil {
-		masked := *r.available
-		masked.Message = m.Text(masked.Message)
-		r.available = &masked
-	}
+	r.available, r.compared.condition = maskCondition(r.available, m), maskCondition(r.compared.condition, m)
 	return r
+}
+
+// maskCondition returns a condition without sensitive values in its message; nil if there is none.
+func maskCondition(condition *metav1.Condition, m sensitive.Masker) *metav1.Condition {
+	if condition == nil {
+		return nil
+	}
+	masked := *condition
+	masked.Message = m.Text(masked.Message)
+	return &masked
 }
 
 // notFollowed begins the remark in condition Ready of a healthy Instance about Secrets that are not read.
@@ -111,6 +118,9 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, admit f
 	setReady(&status, r.ready, o)
 	setOrRemove(&status, kudo.ConditionWaiting, o.Waiting(status), o.Now)
 	setOrRemove(&status, kudo.ConditionAvailable, r.available, o.Now)
+	if r.compared.isKnown {
+		setOrRemove(&status, kudo.ConditionDrifted, r.compared.condition, o.Now)
+	}
 	setOrRemove(&status, kudo.ConditionStalled, plan.Stalled(status, r.ready), o.Now)
 	if request := plan.LastRequest(status); request != nil {
 		setCondition(&status, *request, o.Now)
@@ -197,6 +207,7 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 			"CustomResourceDefinition instances.kudo.dev is older than this agent; apply the one of this version", o.Instance.Name)
 	}
 	e.emitSuspension(o, stored, status)
+	e.emitDrift(o, stored, status)
 	e.emitEnd(o, status)
 	return committed, nil
 }
@@ -209,6 +220,18 @@ func (e *engine) emitSuspension(o plan.Observation, before, after kudo.InstanceS
 		e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, "Suspended", "Suspend", "%s", text.Prefix(is.Message, maxNoteBytes))
 	case is == nil && was && !o.IsLeaving():
 		e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, "Resumed", "Resume", "the Instance is no longer suspended")
+	}
+}
+
+// emitDrift emits an event if another writer has changed what was applied, or put it back.
+func (e *engine) emitDrift(o plan.Observation, before, after kudo.InstanceStatus) {
+	was, is := meta.IsStatusConditionTrue(before.Conditions, kudo.ConditionDrifted), meta.FindStatusCondition(after.Conditions, kudo.ConditionDrifted)
+	switch {
+	case is == nil || was == (is.Status == metav1.ConditionTrue):
+	case !was:
+		e.events.Eventf(o.Instance, nil, corev1.EventTypeWarning, kudo.ReasonDrifted, "Compare", "%s", text.Prefix(is.Message, maxNoteBytes))
+	case is.Status == metav1.ConditionFalse:
+		e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, kudo.ReasonInSync, "Compare", "%s", is.Message)
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/chart"
+	"github.com/tandem-addons/tandem/pkg/core/drift"
 	"github.com/tandem-addons/tandem/pkg/core/pipe"
 	"github.com/tandem-addons/tandem/pkg/core/rights"
 	"github.com/tandem-addons/tandem/pkg/kube/content"
@@ -85,6 +86,9 @@ type engine struct {
 	bindings   *bindings.Keeper
 	identities *identities
 
+	// drifts remembers which versions of applied objects were compared.
+	drifts *drift.Tracker
+
 	// pipeImage is the image of the waiting container in the pod of a Pipe task.
 	pipeImage string
 
@@ -128,6 +132,9 @@ type Options struct {
 	// HoldInterval is how often it is checked whether a plan can start that waits for another version of Kubernetes, for example; half a minute if
 	// zero.
 	HoldInterval time.Duration
+
+	// DriftInterval is how often all applied objects are compared with what was applied; ten minutes if zero.
+	DriftInterval time.Duration
 }
 
 // Add adds the engine to the manager of the managed cluster.
@@ -168,8 +175,8 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		contents: content.NewFiles(local.GetAPIReader(), content.FileDelay), charts: charts.New(o.Charts, found.discovery, o.Namespace, measured.render), rendered: o.Rendered,
 
 		retryDelay: o.RetryDelay, holdInterval: cmp.Or(o.HoldInterval, holdInterval), blocked: lru.New(maxRemembered),
-		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
-		writes:    o.Writes,
+		drifts:    drift.NewTracker(cmp.Or(o.DriftInterval, DriftInterval)),
+		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage), writes: o.Writes,
 	}
 	e.kubernetes = &kubernetes{discovery: found.discovery, interval: e.holdInterval / 2}
 	redefined := newRedefinitions(e.objects, e.withGroup, e.clock)
@@ -206,7 +213,7 @@ func (e *engine) watchWith(
 		}
 		changed := &source.Informer{
 			Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(e.affectedBy(gvk)),
-			Predicates: []predicate.Predicate{judgedChanged(e.isJudgedByRule), e.objects.expectations.News()},
+			Predicates: []predicate.Predicate{judgedChanged(e.drifts, e.isJudgedByRule), e.objects.expectations.News()},
 		}
 		return cmp.Or(watch(changed), watch(e.enqueueOnceListed(informer, gvk.GroupKind())))
 	}

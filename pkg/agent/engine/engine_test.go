@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/drift"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/release"
 )
@@ -30,6 +31,8 @@ func newObject(kind string, value any, path ...string) *unstructured.Unstructure
 
 func TestOnlyWhatIsJudgedOfAnObjectLeadsToAPass(t *testing.T) {
 	plain := newObject("Pod", "a", "metadata", "name")
+	drifts := drift.NewTracker(time.Minute)
+	drifts.Of("instance", "", false, time.Now()).Note(drift.Key{}, newDrifted("1"), fieldManager, drift.Finding{Gone: true})
 	byExpressions := func(o *unstructured.Unstructured) bool { return o.GetKind() == "Broker" }
 	for name, c := range map[string]struct {
 		before, after *unstructured.Unstructured
@@ -50,11 +53,13 @@ func TestOnlyWhatIsJudgedOfAnObjectLeadsToAPass(t *testing.T) {
 		"the containers of a Pipe's pod": {ofPipe("1"), ofPipe("2"), true},
 		"what expressions may read":      {newBroker("1"), newBroker("2"), true},
 		"nothing that they may read":     {newBroker("1"), newBroker("1"), false},
+		"a field that it has applied":    {newApplied("a"), newApplied("b"), true},
+		"any field of one that differs":  {newDrifted("1"), newDrifted("2"), true},
 		"nothing of the pod of a Pipe":   {ofPipe("1"), ofPipe("1"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			update := event.TypedUpdateEvent[client.Object]{ObjectOld: c.before, ObjectNew: c.after}
-			if passes := judgedChanged(byExpressions).Update(update); passes != c.passes {
+			if passes := judgedChanged(drifts, byExpressions).Update(update); passes != c.passes {
 				t.Errorf("want %v, got %v", c.passes, passes)
 			}
 		})
@@ -65,6 +70,21 @@ func newBroker(resourceVersion string) *unstructured.Unstructured {
 	broker := newObject("Broker", resourceVersion, "metadata", "resourceVersion")
 	broker.SetAPIVersion("x.example.com/v1")
 	return broker
+}
+
+func newApplied(field string) *unstructured.Unstructured {
+	applied := newObject("ConfigMap", "a", "metadata", "name")
+	applied.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: fieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1",
+		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:` + field + `":{}}}`)},
+	}})
+	return applied
+}
+
+func newDrifted(resourceVersion string) *unstructured.Unstructured {
+	drifted := newObject("ConfigMap", "drifted", "metadata", "uid")
+	drifted.SetResourceVersion(resourceVersion)
+	return drifted
 }
 
 func ofPipe(resourceVersion string) *unstructured.Unstructured {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/drift"
 	"github.com/tandem-addons/tandem/pkg/core/health"
 	"github.com/tandem-addons/tandem/pkg/core/mirror"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
@@ -32,24 +33,27 @@ func specChanged() predicate.Predicate {
 
 // judgedChanged admits changes of an applied object that affect tasks or condition Ready. Many objects change all the time in irrelevant
 // ways: leader elections, counters and timestamps in a status. It admits all changes of an object that expressions of a package judge: they are evaluated in
-// passes only, whose number is limited.
-func judgedChanged(byExpressions func(*unstructured.Unstructured) bool) predicate.TypedPredicate[client.Object] {
+// passes only, whose number is limited. It admits a change by another writer of a field that the engine has applied, and all changes of an object with
+// such a field.
+func judgedChanged(drifts *drift.Tracker, byExpressions func(*unstructured.Unstructured) bool) predicate.TypedPredicate[client.Object] {
 	type view struct {
 		uid         types.UID
 		health      health.Result
 		unavailable string
 		metadata    string
+		applied     string
 	}
 	return controller.ChangeIn(func(o client.Object) view {
 		live := o.(*unstructured.Unstructured)
 		v := view{uid: live.GetUID(), health: health.Of(live), unavailable: health.Unavailable(live)}
 		annotations := live.GetAnnotations()
+		v.applied = drift.Digest(live, fieldManager)
 		v.metadata = fmt.Sprint(live.GetDeletionTimestamp() != nil, live.GetFinalizers(), live.GetLabels(),
 			annotations[kudo.AnnotationExecution], annotations[kudo.AnnotationInstanceNamespace])
 		if live.GroupVersionKind() == storageClass {
 			v.metadata += fmt.Sprint(isDefaultClass(live))
 		}
-		if _, ofPipe := annotations[kudo.AnnotationPipe]; ofPipe || byExpressions(live) { // its containers, or any fields, matter
+		if _, ofPipe := annotations[kudo.AnnotationPipe]; ofPipe || byExpressions(live) || drifts.IsDrifted(live.GetUID()) { // its containers, or any fields, matter
 			v.metadata += live.GetResourceVersion()
 		}
 		return v

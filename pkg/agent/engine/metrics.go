@@ -28,6 +28,10 @@ type metrics struct {
 	rendering *prometheus.HistogramVec
 	// waiting is the number of Instances whose plan waits, by operator and reason.
 	waiting *prometheus.GaugeVec
+	// comparisons counts dry runs that compare an applied object.
+	comparisons prometheus.Counter
+	// drifted is the number of Instances with drift, by operator.
+	drifted *prometheus.GaugeVec
 	// eventsDropped counts events that were not sent.
 	eventsDropped prometheus.Counter
 
@@ -37,6 +41,8 @@ type metrics struct {
 	mutex sync.Mutex
 	// waits holds the waits that are counted in waiting, by Instance.
 	waits map[types.NamespacedName]pending
+	// drifts holds the operators of Instances that are counted in drifted.
+	drifts map[types.NamespacedName]string
 }
 
 // pending is why a plan of an operator waits. It is empty if none does.
@@ -77,11 +83,18 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "addon_plans_waiting",
 			Help: "Number of Instances that are suspended, or whose plan waits for a Secret, a Kubernetes version, a release name or lost content, by operator and reason.",
 		}, []string{"operator", "reason"}),
+		comparisons: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "addon_drift_comparisons_total", Help: "Number of dry runs that compare an applied object with what exists.",
+		}),
+		drifted: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "addon_drifted", Help: "Number of Instances with applied objects that other writers have changed or deleted, by operator.",
+		}, []string{"operator"}),
 		eventsDropped: controller.EventsDropped(),
 		counted:       lru.New(maxRemembered),
 		waits:         map[types.NamespacedName]pending{},
+		drifts:        map[types.NamespacedName]string{},
 	}
-	var errs [7]error
+	var errs [9]error
 	m.ended, errs[0] = controller.Register(registry, m.ended)
 	m.took, errs[1] = controller.Register(registry, m.took)
 	m.waiting, errs[2] = controller.Register(registry, m.waiting)
@@ -89,6 +102,8 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m.retries, errs[4] = controller.Register(registry, m.retries)
 	m.hooks, errs[5] = controller.Register(registry, m.hooks)
 	m.rendering, errs[6] = controller.Register(registry, m.rendering)
+	m.comparisons, errs[7] = controller.Register(registry, m.comparisons)
+	m.drifted, errs[8] = controller.Register(registry, m.drifted)
 	return m, errors.Join(errs[:]...)
 }
 
@@ -120,6 +135,30 @@ func (m *metrics) end(operator string, status kudo.PlanStatus, now time.Time) {
 	if status.StartedTimestamp != nil {
 		m.took.WithLabelValues(operator, status.Name, string(status.Status)).Observe(now.Sub(status.StartedTimestamp.Time).Seconds())
 	}
+}
+
+// drift records the operator of an Instance that has drifted; empty if it has not.
+func (m *metrics) drift(instance types.NamespacedName, operator string) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	before := m.drifts[instance]
+	if before == operator {
+		return
+	}
+	delete(m.drifts, instance)
+	if before != "" {
+		m.drifted.WithLabelValues(before).Dec()
+	}
+	if operator != "" {
+		m.drifted.WithLabelValues(operator).Inc()
+		m.drifts[instance] = operator
+	}
+}
+
+// forget removes an Instance from the gauges.
+func (m *metrics) forget(instance types.NamespacedName) {
+	m.await(instance, pending{})
+	m.drift(instance, "")
 }
 
 // await records why the plan of an Instance waits.

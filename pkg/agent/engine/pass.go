@@ -87,6 +87,7 @@ func (p *pass) run(ctx context.Context, instance *kudo.Instance) (written *kudo.
 	status, again := p.withDiagnosis(ctx, observed, status)
 	after = soonest(after, p.view.After, again)
 	p.metrics.await(client.ObjectKeyFromObject(instance), waitOf(observed, status))
+	p.metrics.drift(client.ObjectKeyFromObject(instance), driftedOperator(observed, status))
 	written, err = p.commit(ctx, observed, instance.Status, status)
 	if written != nil {
 		p.remark(instance, done)
@@ -153,6 +154,14 @@ func waitOf(o plan.Observation, status kudo.InstanceStatus) pending {
 		return pending{}
 	}
 	return pending{operator: operatorOf(o), reason: ready.Reason}
+}
+
+// driftedOperator returns the operator of an Instance that has drifted, according to a status; empty otherwise.
+func driftedOperator(o plan.Observation, status kudo.InstanceStatus) string {
+	if !meta.IsStatusConditionTrue(status.Conditions, kudo.ConditionDrifted) {
+		return ""
+	}
+	return operatorOf(o)
 }
 
 // forgetKept deletes the copies of the Instance's sensitive values, and what its charts have rendered, once it is removed.

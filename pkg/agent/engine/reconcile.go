@@ -27,7 +27,7 @@ const maxRounds = 10
 func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	instance, pause, err := e.readFresh(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
-		e.metrics.await(request.NamespacedName, pending{})
+		e.metrics.forget(request.NamespacedName)
 		e.secrets.Release(request.NamespacedName)
 		e.drafts.Remove(request.NamespacedName)
 		return reconcile.Result{}, e.disown(ctx, request.NamespacedName)
@@ -36,11 +36,11 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: pause}, err
 	}
 	if proceed, result, err := e.authenticate(ctx, instance); !proceed {
-		e.metrics.await(request.NamespacedName, pending{})
+		e.metrics.forget(request.NamespacedName)
 		return result, err
 	}
 	if !coremirror.HandedOver(instance) {
-		e.metrics.await(request.NamespacedName, pending{})
+		e.metrics.forget(request.NamespacedName)
 		return reconcile.Result{}, e.disownOrphan(ctx, instance)
 	}
 	for range maxRounds {

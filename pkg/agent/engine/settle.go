@@ -28,12 +28,16 @@ func (p *pass) settle(ctx context.Context, o plan.Observation, surplus []kudo.In
 	if waiting != "" && judged.ready.Status == metav1.ConditionTrue {
 		judged.ready = plan.Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, waiting)
 	}
+	compared := p.compare(ctx, o, x, live)
+	if compared.stopped != "" && judged.ready.Status == metav1.ConditionTrue {
+		judged.ready, judged.available = plan.Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, compared.stopped), nil
+	}
 	changed := !equality.Semantic.DeepEqual(status.Tasks, o.Instance.Status.Tasks)
-	after := p.until(judged.until)
+	after := soonest(p.until(judged.until), p.until(compared.again))
 	if waiting != "" {
 		after = soonest(after, recheckInterval)
 	}
-	return result{status: status, judgement: judged, after: after, again: changed}, err
+	return result{status: status, judgement: judged, compared: compared, after: after, again: changed}, err
 }
 
 // removeCharts deletes what the charts of Helm tasks have applied that the version does not have, with their hooks. It returns what it waits for, and the

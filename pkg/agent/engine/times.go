@@ -34,6 +34,9 @@ const (
 	missedDeletionDelay = 5 * time.Second
 )
 
+// DriftInterval is how often all applied objects are compared with what was applied. Changes by other writers are compared immediately.
+const DriftInterval = 10 * time.Minute
+
 // RBAC applies a change of permissions after a moment, on each API server at another time. A request that lacks a permission is repeated for
 // requestRetryTimeout after a change. For taskRetryTimeout after it, its task is retried; then the permission is not declared.
 const (

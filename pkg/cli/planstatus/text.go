@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -31,8 +33,10 @@ func Text(view progress.View) string {
 	} {
 		terminal.WriteField(&b, condition.kind, progress.ConditionText(instance.Status.Conditions, condition.kind, condition.absent))
 	}
-	if text := progress.ConditionText(instance.Status.Conditions, kudo.ConditionWaiting, ""); text != "" {
-		terminal.WriteField(&b, kudo.ConditionWaiting, text)
+	for _, kind := range []string{kudo.ConditionWaiting, kudo.ConditionDrifted} {
+		if text := progress.ConditionText(instance.Status.Conditions, kind, ""); text != "" && !meta.IsStatusConditionFalse(instance.Status.Conditions, kind) {
+			terminal.WriteField(&b, kind, text)
+		}
 	}
 	if view.Unreadable != nil {
 		fmt.Fprintf(&b, "\nOnly the plan status that the agent has reported is shown: reading OperatorVersion %q: %v\n",

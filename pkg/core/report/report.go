@@ -68,7 +68,9 @@ func reportable(status kudo.InstanceStatus) *kudo.InstanceStatus {
 		Diagnosis:          status.Diagnosis,
 		ObservedGeneration: status.ObservedGeneration,
 	}
-	for _, name := range []string{kudo.ConditionReady, kudo.ConditionStalled, kudo.ConditionLastRequestSucceeded, kudo.ConditionWaiting} {
+	for _, name := range []string{
+		kudo.ConditionReady, kudo.ConditionStalled, kudo.ConditionLastRequestSucceeded, kudo.ConditionWaiting, kudo.ConditionDrifted,
+	} {
 		if condition := meta.FindStatusCondition(status.Conditions, name); condition != nil {
 			part.Conditions = append(part.Conditions, *condition)
 		}

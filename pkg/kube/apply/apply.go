@@ -60,8 +60,21 @@ func Onto(ctx context.Context, c client.Client, live, want *unstructured.Unstruc
 
 // DryRun is a dry run of Object.
 func DryRun(ctx context.Context, c client.Client, want *unstructured.Unstructured, manager string) error {
-	config := client.ApplyConfigurationFromUnstructured(want.DeepCopy())
-	return c.Apply(ctx, config, client.FieldOwner(manager), client.ForceOwnership, client.DryRunAll)
+	_, err := dryRun(ctx, c, want.DeepCopy(), manager)
+	return err
+}
+
+// Trial is a dry run of Onto for an object that exists. It converts no managed fields.
+func Trial(ctx context.Context, c client.Client, live, want *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+	tried := want.DeepCopy()
+	tried.SetUID(live.GetUID())
+	return dryRun(ctx, c, tried, manager)
+}
+
+// dryRun replaces want by the object that its apply would result in.
+func dryRun(ctx context.Context, c client.Client, want *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+	config := client.ApplyConfigurationFromUnstructured(want)
+	return want, c.Apply(ctx, config, client.FieldOwner(manager), client.ForceOwnership, client.DryRunAll)
 }
 
 // Delete deletes exactly this version of an object: custom resources at once, other objects after everything that they own. gone reports

@@ -67,7 +67,7 @@ func (w *Writes) answer(request *http.Request, response *http.Response, err erro
 
 func (w *Writes) record(request *http.Request) (recorded bool) {
 	path := request.URL.Path
-	if request.Method == http.MethodGet || strings.Contains(path, "/leases/") || strings.HasPrefix(path, "/apis/events.k8s.io/") {
+	if request.Method == http.MethodGet || request.URL.Query().Has("dryRun") || strings.Contains(path, "/leases/") || strings.HasPrefix(path, "/apis/events.k8s.io/") {
 		return false
 	}
 	w.mutex.Lock()

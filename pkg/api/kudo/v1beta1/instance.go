@@ -72,6 +72,67 @@ type InstanceSpec struct {
 	// judged, plans can be cancelled, and the Instance can be removed. Users set it, addon-manager never does. Not part of KUDO's API.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+
+	// drift specifies what the agent does about changes that other writers make to applied objects. Users set it, addon-manager never does. Not part
+	// of KUDO's API.
+	// +optional
+	Drift *DriftPolicy `json:"drift,omitempty"`
+}
+
+// DriftMode is what the agent does about drift.
+//
+// +kubebuilder:validation:Enum=Warn;Off;""
+type DriftMode string
+
+const (
+	// DriftWarn means that drift is reported in condition Drifted.
+	DriftWarn DriftMode = "Warn"
+	// DriftOff means that applied objects are not compared.
+	DriftOff DriftMode = "Off"
+)
+
+// DriftPolicy is what the agent does about drift: differences between what it has applied and what exists, in fields that it owns.
+type DriftPolicy struct {
+	// mode is Warn, which reports drift in condition Drifted, or Off. Defaults to Warn.
+	// +optional
+	Mode DriftMode `json:"mode,omitempty"`
+
+	// ignore lists fields whose changes are no drift.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Ignore []IgnoredFields `json:"ignore,omitempty"`
+}
+
+// IgnoredFields are fields of objects whose changes are no drift.
+type IgnoredFields struct {
+	// kind is the kind of the objects. If empty, they have any kind.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind,omitempty"`
+
+	// name is the name of the object. If empty, it has any name.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// paths are the fields, with everything in them, as condition Drifted names them: JSON pointers such as /data/config or
+	// /spec/template/spec/containers/web/image, where an item of a list has its keys, such as its name, in place of an index. * is any one field or
+	// item.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:Pattern=`^(/([^/~]|~[01])+)+$`
+	Paths []string `json:"paths"`
+}
+
+// DriftModeOrDefault returns the mode of the Instance: Warn unless it says Off.
+func (s InstanceSpec) DriftModeOrDefault() DriftMode {
+	if s.Drift == nil || s.Drift.Mode == "" {
+		return DriftWarn
+	}
+	return s.Drift.Mode
 }
 
 // ClusterFacts are what the hub knows about a managed cluster. Users of the hub and the cluster itself write them.
@@ -208,6 +269,9 @@ const (
 	// ConditionWaiting is True while plans wait for something that a user decides, which is no failure: Ready stays as the last execution left it. At
 	// other times it is absent. Written by the agent.
 	ConditionWaiting = "Waiting"
+	// ConditionDrifted is True if applied objects are gone, or another writer has changed fields of them, and False if a comparison has found no such
+	// difference. It is absent before the first comparison, and if spec.drift.mode is Off. Written by the agent.
+	ConditionDrifted = "Drifted"
 	// ConditionSigned is False on an object that claims to be a mirror and lacks the agent's signature. The agent ignores it. Written by the
 	// agent, on the managed cluster only; no other mirror has it.
 	ConditionSigned = "Signed"
@@ -294,6 +358,16 @@ const (
 
 // ReasonSuspended is the reason of ConditionWaiting if spec.suspend is true. The message names the plan or the step that does not start.
 const ReasonSuspended = "Suspended"
+
+// The reasons of ConditionDrifted.
+const (
+	// ReasonDrifted means that objects differ from what was applied. The message names them, the fields, and the field managers that own these now.
+	ReasonDrifted = "Drifted"
+	// ReasonInSync means that all objects are as they were applied, in the fields that Tandem owns.
+	ReasonInSync = "InSync"
+	// ReasonComparisonFailed means that it is not known, because an object could not be compared. The message is the error of the API server.
+	ReasonComparisonFailed = "ComparisonFailed"
+)
 
 // ReasonUpdating is the reason of ConditionAvailable if it is True: a plan updates the Instance, or one of its children. If it is False, the
 // reason is ReasonUnhealthy or, if the plan takes too long, ReasonPlanInProgress.

@@ -1,0 +1,216 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/drift"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/render"
+	"github.com/tandem-addons/tandem/pkg/core/render/template"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
+)
+
+// TrimManagedFields is the transformation of objects in the cache: of the managed fields, a digest of those that the engine has applied is kept.
+func TrimManagedFields(object any) (any, error) {
+	if applied, ok := object.(*unstructured.Unstructured); ok {
+		drift.Trim(applied, fieldManager)
+		return object, nil
+	}
+	return cache.TransformStripManagedFields()(object)
+}
+
+// maxComparisons limits the dry runs of a pass: other Instances wait for it.
+const maxComparisons = 20
+
+// comparison is the result of comparing the applied objects of an Instance with what its last execution has rendered. Without isKnown, condition Drifted
+// stays as it is recorded.
+type comparison struct {
+	isKnown   bool
+	condition *metav1.Condition
+
+	// stopped describes a workload that another writer has scaled to zero; empty if there is none.
+	stopped string
+
+	// again is when there is more to compare.
+	again time.Time
+}
+
+// compare compares applied objects of an Instance that is at rest, by dry runs of their apply: those that another writer has changed, and all of them
+// once an interval.
+func (p *pass) compare(ctx context.Context, o plan.Observation, x *execution, live liveObjects) comparison {
+	if o.Instance.Spec.DriftModeOrDefault() == kudo.DriftOff {
+		p.drifts.Forget(o.Instance.UID)
+		return comparison{isKnown: true}
+	}
+	if !p.canCompare(o, x) {
+		return comparison{}
+	}
+	recorded := meta.FindStatusCondition(o.Instance.Status.Conditions, kudo.ConditionDrifted)
+	memory := p.drifts.Of(o.Instance.UID, x.UID, recorded != nil && recorded.Status != metav1.ConditionFalse, o.Now)
+	found := comparison{again: memory.StartRound(o.Now)}
+	keys, left, failed := p.compareEntries(ctx, x, memory, live)
+	if left == 0 {
+		found.again = o.Now.Add(time.Millisecond)
+	}
+	findings, areCompared := memory.Findings(keys, left > 0)
+	found.stopped = drift.ZeroMessage(findings)
+	found.isKnown = len(findings) > 0 || areCompared || recorded != nil && left > 0
+	if failed != nil {
+		found.isKnown, found.again = true, o.Now.Add(maxBackoff)
+	}
+	if condition := drift.NewCondition(findings, failed); found.isKnown {
+		found.condition = &condition
+	}
+	return found
+}
+
+// compareEntries compares the objects of the inventory that are due, up to maxComparisons. It returns the keys of all that are ever compared, how many
+// more could have been compared, and the last error.
+func (p *pass) compareEntries(
+	ctx context.Context, x *execution, memory *drift.Memory, live liveObjects,
+) (keys []drift.Key, left int, failed error) {
+	left = maxComparisons
+	for _, entry := range x.inventory.entries {
+		if !isComparable(entry) {
+			continue
+		}
+		keys = append(keys, keyOf(entry))
+		if left == 0 {
+			continue
+		}
+		compared, err := p.compareEntry(ctx, x, memory, entry, live)
+		if err != nil {
+			failed = err
+		}
+		if compared {
+			left--
+		}
+	}
+	return keys, left, failed
+}
+
+// isComparable reports whether an object must exist as it was applied.
+func isComparable(entry kudo.InventoryEntry) bool {
+	return !entry.Manual && !entry.Pending && !entry.Hook && !entry.Surplus && entry.Kind != "Job"
+}
+
+// canCompare reports whether the last execution says what is wanted: it is complete, and nothing differs from it.
+func (p *pass) canCompare(o plan.Observation, x *execution) bool {
+	if x.Execution == nil || x.version == nil || p.hindrance != nil || o.IsLeaving() || len(x.Owed) > 0 || plan.Due(o.State()) != "" {
+		return false
+	}
+	_, unknown := x.known.Of(x.ParametersFrom)
+	return len(unknown) == 0 && o.Instance.Status.PlanStatus[x.Plan].Status == kudo.Complete
+}
+
+func keyOf(entry kudo.InventoryEntry) drift.Key {
+	key := drift.Key{NamespacedName: types.NamespacedName{Namespace: entry.Namespace, Name: entry.Name}}
+	key.Group, key.Kind = entry.Group, entry.Kind
+	return key
+}
+
+// compareEntry compares an object of the inventory if it is due, and reports whether that took a request.
+func (p *pass) compareEntry(
+	ctx context.Context, x *execution, memory *drift.Memory, entry kudo.InventoryEntry, live liveObjects,
+) (compared bool, err error) {
+	object, err := p.objects.readEntry(ctx, entry, asSeenOr(live))
+	switch {
+	case err != nil:
+		return false, err
+	case object.Live == nil:
+		memory.Note(keyOf(entry), nil, fieldManager, drift.Finding{Object: plan.Describe(object.Want), Gone: true})
+		return false, nil
+	case object.IsDeleted(), !x.owner().Has(object), !memory.IsDue(keyOf(entry), object.Live, fieldManager):
+		return false, nil
+	}
+	finding, err := p.compareObject(ctx, x, entry.Task, object.Live, memory.HasLost(keyOf(entry), object.Live, fieldManager))
+	if err != nil {
+		return true, err
+	}
+	memory.Note(keyOf(entry), object.Live, fieldManager, finding)
+	return true, nil
+}
+
+// compareObject compares an object that exists with what its task renders. lost is true if the engine has lost fields of it for certain.
+func (p *pass) compareObject(
+	ctx context.Context, x *execution, task string, live *unstructured.Unstructured, lost bool,
+) (found drift.Finding, err error) {
+	want, err := p.wantedOf(ctx, x, task, live)
+	if want == nil || err != nil {
+		return found, err
+	}
+	p.metrics.comparisons.Inc()
+	applied, err := apply.Trial(ctx, p.acting.client, live, want, fieldManager)
+	if err != nil {
+		return found, fmt.Errorf("comparing %s: %w", plan.Describe(want), p.conceal(want, err))
+	}
+	if !drift.Differs(live, applied) {
+		return found, nil
+	}
+	current, err := p.objects.readLive(ctx, want) // with its managed fields, which the cache lacks
+	if current == nil || err != nil || current.GetUID() != live.GetUID() {
+		return found, err
+	}
+	objects := drift.Objects{
+		Live: current, Applied: applied, Manager: fieldManager, Opaque: want.GetKind() == "Secret" || p.view.IsOpaque(want),
+		IsOlder: live.GetAnnotations()[kudo.AnnotationExecution] != string(x.UID) && !lost,
+	}
+	return drift.Compare(objects, plan.Describe(want), x.ignoredFields()), nil
+}
+
+// ignoredFields returns the fields whose changes are no drift.
+func (x *execution) ignoredFields() []kudo.IgnoredFields {
+	if x.instance.Spec.Drift == nil {
+		return nil
+	}
+	return x.instance.Spec.Drift.Ignore
+}
+
+// wantedOf returns what a task renders for an object, as it would be applied; nil if it does not render the object, or another one each time. Templates can
+// depend on their plan, phase and step: those that the object names render it, if the task is there.
+func (p *pass) wantedOf(ctx context.Context, x *execution, task string, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	places := slices.DeleteFunc(plan.Everywhere(x.version), func(placed plan.Placed) bool { return placed.Task.Name != task })
+	if len(places) == 0 {
+		return nil, nil
+	}
+	placed := places[len(places)-1]
+	marks := live.GetAnnotations()
+	for _, other := range places {
+		if other.Plan == marks[kudo.AnnotationPlan] && other.Phase == marks[kudo.AnnotationPhase] && other.Step == marks[kudo.AnnotationStep] {
+			placed = other
+		}
+	}
+	rendered := x.steadyTask(placed)
+	if err := rendered.err; err != nil || rendered.transient != nil || !rendered.action.Makes() {
+		return nil, err
+	}
+	wants, _, err := p.objects.placeAll(x.instance, rendered.objects)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(wants, func(want *unstructured.Unstructured) bool { return placeOf(want) == placeOf(live) })
+	if i < 0 {
+		return nil, nil
+	}
+	return p.keepReplicas(ctx, render.RestartPods(wants[i], live, x.UID, x.inventory.restart(wants[i])), live)
+}
+
+// steadyTask returns a task with the objects that its templates render to each time. What a chart has rendered is kept.
+func (x *execution) steadyTask(placed plan.Placed) renderedTask {
+	isVolatile := func(name string) bool { return template.IsVolatile(x.version.Templates[name]) }
+	if !slices.ContainsFunc(placed.Task.Spec.Resources, isVolatile) {
+		return x.task(placed)
+	}
+	placed.Task.Spec.Resources = slices.DeleteFunc(slices.Clone(placed.Task.Spec.Resources), isVolatile)
+	return x.renderTask(placed)
+}

@@ -1,0 +1,173 @@
+package drift
+
+import (
+	"hash/fnv"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Tracker remembers which version of each applied object was compared last, and what that has found. It is lost with the process, and filled again by the
+// first round. It is safe for concurrent use; a Memory is used by one goroutine at a time.
+type Tracker struct {
+	interval time.Duration
+
+	mutex    sync.Mutex
+	memories map[types.UID]*Memory
+	drifted  map[types.UID]bool // the objects that differ, by their uids
+}
+
+// NewTracker returns a Tracker that has all objects of an Instance compared once an interval.
+func NewTracker(interval time.Duration) *Tracker {
+	return &Tracker{interval: interval, memories: map[types.UID]*Memory{}, drifted: map[types.UID]bool{}}
+}
+
+// IsDrifted reports whether an object differs: then each change of it matters, because the fields that the applier owns do not show that it was put back.
+func (t *Tracker) IsDrifted(object types.UID) bool {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return t.drifted[object]
+}
+
+func (t *Tracker) setDrifted(object types.UID, drifted bool) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if !drifted || object == "" {
+		delete(t.drifted, object)
+		return
+	}
+	t.drifted[object] = true
+}
+
+// Forget drops the memory of an Instance.
+func (t *Tracker) Forget(instance types.UID) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if memory := t.memories[instance]; memory != nil {
+		for _, seen := range memory.objects {
+			delete(t.drifted, seen.uid)
+		}
+	}
+	delete(t.memories, instance)
+}
+
+// Of returns the memory of an Instance after an execution. The first round of a new one begins after half an interval to a whole one, different for each
+// Instance, or at once if drift is recorded.
+func (t *Tracker) Of(instance, execution types.UID, isRecorded bool, now time.Time) *Memory {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	memory := t.memories[instance]
+	if memory == nil {
+		memory = &Memory{tracker: t, next: now, objects: map[Key]seen{}}
+		if !isRecorded {
+			memory.next = now.Add(t.interval/2 + time.Duration(float64(t.interval/2)*spread(instance)))
+		}
+		t.memories[instance] = memory
+	}
+	if memory.execution != execution {
+		maps.DeleteFunc(memory.objects, func(_ Key, s seen) bool { return !s.finding.IsDrift() })
+		memory.execution, memory.isUnsure = execution, isRecorded
+	}
+	return memory
+}
+
+// spread returns a number between zero and one that is the same for each call.
+func spread(instance types.UID) float64 {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(instance)) // never fails
+	return float64(hash.Sum32()) / (1 << 32)
+}
+
+// Key identifies an applied object.
+type Key struct {
+	schema.GroupKind
+	types.NamespacedName
+}
+
+// Memory is what is remembered of the objects of an Instance since its last execution.
+type Memory struct {
+	tracker   *Tracker
+	execution types.UID
+	next      time.Time
+	round     int // zero before the first one
+	objects   map[Key]seen
+
+	// isUnsure means that the recorded drift may be over: objects that are seen for the first time are compared.
+	isUnsure bool
+}
+
+// seen is the version of an object that was compared last, in which round, and what that has found.
+type seen struct {
+	uid             types.UID
+	digest, version string
+	round           int
+	finding         Finding
+}
+
+// StartRound starts a round if it is time. It returns when the next one starts.
+func (m *Memory) StartRound(now time.Time) (next time.Time) {
+	if !now.Before(m.next) {
+		m.round++
+		m.next = now.Add(m.tracker.interval)
+	}
+	return m.next
+}
+
+// IsDue reports whether an object that exists has to be compared: in each round, once another writer has changed a field that manager owned, and at each
+// change of one that differs. One that is seen for the first time after an execution is as that has applied it, and is compared in the next round.
+func (m *Memory) IsDue(key Key, live *unstructured.Unstructured, manager string) bool {
+	now := seenIn(live, manager)
+	before, known := m.objects[key]
+	if !known && !m.isUnsure {
+		now.round = m.round
+		m.objects[key] = now
+		return false
+	}
+	return !known || before.round < m.round || before.digest != now.digest ||
+		before.finding.IsDrift() && (before.version != now.version || before.uid != now.uid)
+}
+
+// HasLost reports whether another writer has changed a field that manager owned when the object was seen last, or the object differed then.
+func (m *Memory) HasLost(key Key, live *unstructured.Unstructured, manager string) bool {
+	before, known := m.objects[key]
+	return known && (before.finding.IsDrift() || before.digest != Digest(live, manager))
+}
+
+func seenIn(live *unstructured.Unstructured, manager string) seen {
+	if live == nil {
+		return seen{}
+	}
+	return seen{uid: live.GetUID(), digest: Digest(live, manager), version: live.GetResourceVersion()}
+}
+
+// Note records what a comparison of an object has found; live is nil if it is gone.
+func (m *Memory) Note(key Key, live *unstructured.Unstructured, manager string, finding Finding) {
+	now := seenIn(live, manager)
+	now.round, now.finding = m.round, finding
+	m.tracker.setDrifted(m.objects[key].uid, false)
+	m.tracker.setDrifted(now.uid, finding.IsDrift())
+	m.objects[key] = now
+}
+
+// Findings returns what the last comparisons of these objects have found, in their order, and forgets other objects. areCompared is true once a round has
+// compared all of them.
+func (m *Memory) Findings(keys []Key, areAll bool) (findings []Finding, areCompared bool) {
+	for key, s := range m.objects {
+		if !slices.Contains(keys, key) {
+			m.tracker.setDrifted(s.uid, false)
+			delete(m.objects, key)
+		}
+	}
+	for _, key := range keys {
+		if finding := m.objects[key].finding; finding.IsDrift() && len(findings) < MaxObjects {
+			findings = append(findings, finding)
+		}
+	}
+	m.isUnsure = m.isUnsure && !areAll
+	return findings, areAll && m.round > 0
+}

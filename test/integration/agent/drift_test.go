@@ -1,0 +1,168 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/pkg/agent"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+)
+
+// driftOf returns condition Drifted of the Instance on the hub; the zero value if there is none.
+func driftOf(ctx context.Context, h *hubPart) metav1.Condition {
+	GinkgoHelper()
+	return ptr.Deref(meta.FindStatusCondition(h.get(ctx).Status.Conditions, kudo.ConditionDrifted), metav1.Condition{})
+}
+
+// drifted matches condition Drifted with that status, and a message that contains a text.
+func drifted(status metav1.ConditionStatus, message string) types.GomegaMatcher {
+	return And(HaveField("Status", status), HaveField("Message", ContainSubstring(message)))
+}
+
+var _ = Describe("Changes by other writers of what was applied", func() {
+	var h *hubPart
+	object := func(suffix string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + suffix}
+	}
+	write := func(ctx context.Context, object client.Object, patch string) {
+		GinkgoHelper()
+		Expect(managed.Patch(ctx, object, client.RawPatch("application/merge-patch+json", []byte(patch)), client.FieldOwner("intruder"))).To(Succeed())
+	}
+	writeConfig := func(ctx context.Context, patch string) {
+		GinkgoHelper()
+		write(ctx, &corev1.ConfigMap{ObjectMeta: object("-config")}, patch)
+	}
+	install := func(ctx context.Context, spec kudo.OperatorVersionSpec, change ...func(*kudo.InstanceSpec)) {
+		GinkgoHelper()
+		h = newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		for _, edit := range change {
+			h.change(ctx, edit)
+		}
+		if spec.Plans["update"].Phases != nil {
+			Eventually(func() bool { return h.local(ctx, "-app", &appsv1.Deployment{}) }).Should(BeTrue())
+			h.rollOut(ctx)
+		}
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+	}
+	eventually := func(ctx context.Context) AsyncAssertion {
+		return Eventually(func() metav1.Condition { return driftOf(ctx, h) })
+	}
+
+	Context("while the agent runs", func() {
+		BeforeEach(func() { DeferCleanup(runAgent()) })
+
+		It("are reported with the object, the field and the writer, until they are put back", func(ctx context.Context) {
+			install(ctx, configOnly())
+			Expect(driftOf(ctx, h)).To(BeZero(), "nothing was compared yet")
+			writeConfig(ctx, `{"data":{"value":"another","own":"more"}}`)
+			eventually(ctx).Should(drifted(metav1.ConditionTrue, "ConfigMap "+h.namespace+"/"+h.name+"-config: /data/value was changed (by intruder)"))
+			Expect(driftOf(ctx, h).Message).NotTo(ContainSubstring("own"), "a field that was not applied")
+			Expect(h.ready(ctx)).To(HaveField("Status", metav1.ConditionTrue))
+			Expect(metricValues("addon_drifted", "")[" app"]).To(BeNumerically(">=", 1))
+
+			writeConfig(ctx, `{"data":{"value":"one"}}`)
+			eventually(ctx).Should(drifted(metav1.ConditionFalse, "all objects are as they were applied"))
+			h.finish(ctx)
+		})
+
+		It("are reported with images and numbers, and with an object that is gone", func(ctx context.Context) {
+			install(ctx, standard())
+			write(ctx, &appsv1.Deployment{ObjectMeta: object("-app")},
+				`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"evil:latest"}]}}}}`)
+			eventually(ctx).Should(drifted(metav1.ConditionTrue, "/spec/template/spec/containers/app/image is evil:latest instead of app:1 (by intruder)"))
+			Expect(managed.Delete(ctx, &corev1.ConfigMap{ObjectMeta: object("-config")})).To(Succeed())
+			eventually(ctx).Should(drifted(metav1.ConditionTrue, "ConfigMap "+h.namespace+"/"+h.name+"-config is gone"))
+
+			By("applying all again")
+			before := h.plan(ctx, "update")
+			h.change(ctx, setParameter("VALUE", "two"))
+			Eventually(func() string { return h.podTemplate(ctx).Spec.Containers[0].Image }).Should(Equal("app:1"))
+			h.rollOut(ctx)
+			h.completes(ctx, "update", before)
+			eventually(ctx).Should(HaveField("Status", metav1.ConditionFalse))
+			h.finish(ctx)
+		})
+
+		It("are no drift in an object whose template draws random values, unless it is gone", func(ctx context.Context) {
+			spec := configOnly()
+			spec.Templates["config.yaml"] += "  password: \"{{ randAlphaNum 16 }}\"\n"
+			spec.Templates["config.yaml"] = strings.Replace(spec.Templates["config.yaml"], `data: {value: "{{ .Params.VALUE }}"}`, "data:\n  value: \"{{ .Params.VALUE }}\"", 1)
+			install(ctx, spec)
+			writeConfig(ctx, `{"data":{"password":"another"}}`)
+			Consistently(func() metav1.Condition { return driftOf(ctx, h) }).Should(BeZero())
+			Expect(managed.Delete(ctx, &corev1.ConfigMap{ObjectMeta: object("-config")})).To(Succeed())
+			eventually(ctx).Should(drifted(metav1.ConditionTrue, "-config is gone"))
+			h.finish(ctx)
+		})
+
+		It("make an Instance unhealthy that scale its workload to zero, unless an autoscaler does", func(ctx context.Context) {
+			install(ctx, standard())
+			scale := func(replicas int32) {
+				GinkgoHelper()
+				app := &appsv1.Deployment{ObjectMeta: object("-app")}
+				Expect(managed.SubResource("scale").Update(ctx, app, client.FieldOwner("intruder"), client.WithSubResourceBody(
+					&autoscalingv1.Scale{ObjectMeta: object("-app"), Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}))).To(Succeed())
+				h.rollOut(ctx)
+			}
+			scale(0) // Kubernetes records no writer of a zero
+			eventually(ctx).Should(drifted(metav1.ConditionTrue, "/spec/replicas is 0 instead of 2"))
+			Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonUnhealthy,
+				"Deployment "+h.namespace+"/"+h.name+"-app: has 0 replicas where 2 were applied"))
+			scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: object("-scaler")}
+			scaler.Spec.MaxReplicas = 9
+			scaler.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: h.name + "-app"}
+			Expect(managed.Create(ctx, scaler)).To(Succeed())
+			scale(5)
+			eventually(ctx).Should(HaveField("Status", metav1.ConditionFalse))
+			Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+			h.finish(ctx)
+		})
+
+		It("are no drift in ignored fields, and in no field if the mode is Off", func(ctx context.Context) {
+			install(ctx, configOnly(), func(s *kudo.InstanceSpec) {
+				s.Drift = &kudo.DriftPolicy{Ignore: []kudo.IgnoredFields{{Kind: "ConfigMap", Paths: []string{"/data/value"}}}}
+			})
+			writeConfig(ctx, `{"data":{"value":"another"}}`)
+			Consistently(func() metav1.Condition { return driftOf(ctx, h) }).Should(BeZero())
+			h.change(ctx, func(s *kudo.InstanceSpec) { s.Drift = nil })
+			writeConfig(ctx, `{"metadata":{"labels":{"kudo.dev/operator":"another"}}}`)
+			eventually(ctx).Should(HaveField("Status", metav1.ConditionTrue))
+			h.change(ctx, func(s *kudo.InstanceSpec) { s.Drift = &kudo.DriftPolicy{Mode: kudo.DriftOff} })
+			eventually(ctx).Should(BeZero())
+			h.finish(ctx)
+		})
+	})
+
+	It("are found in the next round if the agent did not run, and rounds write nothing", func(ctx context.Context) {
+		stop := runAgent()
+		install(ctx, configOnly())
+		stop()
+		writeConfig(ctx, `{"data":{"value":"another"}}`)
+		locally, toManaged := environment.RecordWrites(agentLocally)
+		onHub, toHub := environment.RecordWrites(agentOnHub)
+		DeferCleanup(runAgentWith(onHub, locally, func(o *agent.Options) { o.DriftInterval = time.Second }))
+		eventually(ctx).Should(drifted(metav1.ConditionTrue, "/data/value was changed"))
+		Eventually(func() []string { return h.writesOf(toManaged, toHub) }).ShouldNot(BeEmpty())
+		written := len(h.writesOf(toManaged, toHub))
+		compared := metricValues("addon_drift_comparisons_total", "")[""]
+		Eventually(func() float64 { return metricValues("addon_drift_comparisons_total", "")[""] }).Should(BeNumerically(">", compared+3))
+		Expect(h.writesOf(toManaged, toHub)).To(HaveLen(written))
+		h.finish(ctx)
+	})
+})
