@@ -23,9 +23,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// maxNoteBytes is the maximum number of bytes of a message in an event's note, which the API limits.
-const maxNoteBytes = 900
-
 // result is the result of a round.
 type result struct {
 	// status to commit, without the conditions of the judgement, which are set separately.

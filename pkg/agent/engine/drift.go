@@ -57,46 +57,38 @@ func (p *pass) compare(ctx context.Context, o plan.Observation, x *execution, li
 	}
 	recorded := meta.FindStatusCondition(o.Instance.Status.Conditions, kudo.ConditionDrifted)
 	memory := p.drifts.Of(o.Instance.UID, x.UID, recorded != nil && recorded.Status != metav1.ConditionFalse, o.Now)
-	found := comparison{again: memory.StartRound(o.Now)}
-	keys, left, failed := p.compareEntries(ctx, x, memory, live)
+	found := comparison{again: memory.StartRound()}
+	keys, left := p.compareEntries(ctx, x, memory, live)
 	if left == 0 {
 		found.again = o.Now.Add(time.Millisecond)
 	}
 	findings, areCompared := memory.Findings(keys, left > 0)
-	found.stopped = drift.ZeroMessage(findings)
-	found.isKnown = len(findings) > 0 || areCompared || recorded != nil && left > 0
-	if failed != nil {
-		found.isKnown, found.again = true, o.Now.Add(maxBackoff)
+	failure, retry := memory.Failure(keys)
+	if failure != nil && retry.Before(found.again) {
+		found.again = retry
 	}
-	if condition := drift.NewCondition(findings, failed); found.isKnown {
+	found.stopped = drift.ZeroMessage(findings)
+	found.isKnown = len(findings) > 0 || areCompared || failure != nil || recorded != nil && left > 0
+	if condition := drift.NewCondition(findings, failure); found.isKnown {
 		found.condition = &condition
 	}
 	return found
 }
 
-// compareEntries compares the objects of the inventory that are due, up to maxComparisons. It returns the keys of all that are ever compared, how many
-// more could have been compared, and the last error.
-func (p *pass) compareEntries(
-	ctx context.Context, x *execution, memory *drift.Memory, live liveObjects,
-) (keys []drift.Key, left int, failed error) {
+// compareEntries compares the objects of the inventory that are due, up to maxComparisons. It returns the keys of all that are ever compared, and how many
+// more could have been compared.
+func (p *pass) compareEntries(ctx context.Context, x *execution, memory *drift.Memory, live liveObjects) (keys []drift.Key, left int) {
 	left = maxComparisons
 	for _, entry := range x.inventory.entries {
 		if !isComparable(entry) {
 			continue
 		}
 		keys = append(keys, keyOf(entry))
-		if left == 0 {
-			continue
-		}
-		compared, err := p.compareEntry(ctx, x, memory, entry, live)
-		if err != nil {
-			failed = err
-		}
-		if compared {
+		if left > 0 && p.compareEntry(ctx, x, memory, entry, live) {
 			left--
 		}
 	}
-	return keys, left, failed
+	return keys, left
 }
 
 // isComparable reports whether an object must exist as it was applied.
@@ -120,25 +112,26 @@ func keyOf(entry kudo.InventoryEntry) drift.Key {
 }
 
 // compareEntry compares an object of the inventory if it is due, and reports whether that took a request.
-func (p *pass) compareEntry(
-	ctx context.Context, x *execution, memory *drift.Memory, entry kudo.InventoryEntry, live liveObjects,
-) (compared bool, err error) {
+func (p *pass) compareEntry(ctx context.Context, x *execution, memory *drift.Memory, entry kudo.InventoryEntry, live liveObjects) bool {
+	key := keyOf(entry)
 	object, err := p.objects.readEntry(ctx, entry, asSeenOr(live))
 	switch {
 	case err != nil:
-		return false, err
+		memory.NoteFailure(key, nil, fieldManager, err, maxBackoff)
+		return false
 	case object.Live == nil:
-		memory.Note(keyOf(entry), nil, fieldManager, drift.Finding{Object: plan.Describe(object.Want), Gone: true})
-		return false, nil
-	case object.IsDeleted(), !x.owner().Has(object), !memory.IsDue(keyOf(entry), object.Live, fieldManager):
-		return false, nil
+		memory.Note(key, nil, fieldManager, drift.Finding{Object: plan.Describe(object.Want), Gone: true})
+		return false
+	case object.IsDeleted(), !x.owner().Has(object), !memory.IsDue(key, object.Live, fieldManager):
+		return false
 	}
-	finding, err := p.compareObject(ctx, x, entry.Task, object.Live, memory.HasLost(keyOf(entry), object.Live, fieldManager))
+	finding, err := p.compareObject(ctx, x, entry.Task, object.Live, memory.HasLost(key, object.Live, fieldManager))
 	if err != nil {
-		return true, err
+		memory.NoteFailure(key, object.Live, fieldManager, err, maxBackoff)
+		return true
 	}
-	memory.Note(keyOf(entry), object.Live, fieldManager, finding)
-	return true, nil
+	memory.Note(key, object.Live, fieldManager, finding)
+	return true
 }
 
 // compareObject compares an object that exists with what its task renders. lost is true if the engine has lost fields of it for certain.

@@ -36,9 +36,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
-// fieldManager is the field manager of the engine.
-const fieldManager = "addon-agent-engine"
-
 // engine runs the plans of mirrored Instances. Between two passes it only keeps the times at which failed tasks may be retried, and drafts of
 // the Instance's status; everything else is in that status.
 type engine struct {

@@ -34,6 +34,12 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
+// fieldManager is the field manager of the engine.
+const fieldManager = "addon-agent-engine"
+
+// maxNoteBytes is the maximum number of bytes of a message in an event's note, which the API limits.
+const maxNoteBytes = 900
+
 // errUnwatchable reports that a kind supports neither list nor watch, so that changes of its objects cannot be observed.
 var errUnwatchable = errors.New("objects of this kind are not supported because they cannot be listed or watched")
 

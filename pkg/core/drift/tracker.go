@@ -73,6 +73,7 @@ func (t *Tracker) Of(instance, execution types.UID, isRecorded bool, now time.Ti
 		maps.DeleteFunc(memory.objects, func(_ Key, s seen) bool { return !s.finding.IsDrift() })
 		memory.execution, memory.isUnsure = execution, isRecorded
 	}
+	memory.now = now
 	return memory
 }
 
@@ -93,7 +94,7 @@ type Key struct {
 type Memory struct {
 	tracker   *Tracker
 	execution types.UID
-	next      time.Time
+	now, next time.Time
 	round     int // zero before the first one
 	objects   map[Key]seen
 
@@ -107,26 +108,34 @@ type seen struct {
 	digest, version string
 	round           int
 	finding         Finding
+
+	// failure is why the object could not be compared since; it is compared again at retry.
+	failure error
+	retry   time.Time
 }
 
 // StartRound starts a round if it is time. It returns when the next one starts.
-func (m *Memory) StartRound(now time.Time) (next time.Time) {
-	if !now.Before(m.next) {
+func (m *Memory) StartRound() (next time.Time) {
+	if !m.now.Before(m.next) {
 		m.round++
-		m.next = now.Add(m.tracker.interval)
+		m.next = m.now.Add(m.tracker.interval)
 	}
 	return m.next
 }
 
 // IsDue reports whether an object that exists has to be compared: in each round, once another writer has changed a field that manager owned, and at each
-// change of one that differs. One that is seen for the first time after an execution is as that has applied it, and is compared in the next round.
+// change of one that differs. One that is seen for the first time after an execution is as that has applied it, and is compared in the next round. One
+// that could not be compared waits until it is tried again, so that others are compared meanwhile.
 func (m *Memory) IsDue(key Key, live *unstructured.Unstructured, manager string) bool {
 	now := seenIn(live, manager)
 	before, known := m.objects[key]
-	if !known && !m.isUnsure {
+	switch {
+	case !known && !m.isUnsure:
 		now.round = m.round
 		m.objects[key] = now
 		return false
+	case before.failure != nil:
+		return !m.now.Before(before.retry)
 	}
 	return !known || before.round < m.round || before.digest != now.digest ||
 		before.finding.IsDrift() && (before.version != now.version || before.uid != now.uid)
@@ -135,7 +144,7 @@ func (m *Memory) IsDue(key Key, live *unstructured.Unstructured, manager string)
 // HasLost reports whether another writer has changed a field that manager owned when the object was seen last, or the object differed then.
 func (m *Memory) HasLost(key Key, live *unstructured.Unstructured, manager string) bool {
 	before, known := m.objects[key]
-	return known && (before.finding.IsDrift() || before.digest != Digest(live, manager))
+	return known && (before.finding.IsDrift() || before.uid != "" && before.digest != Digest(live, manager))
 }
 
 func seenIn(live *unstructured.Unstructured, manager string) seen {
@@ -152,6 +161,33 @@ func (m *Memory) Note(key Key, live *unstructured.Unstructured, manager string, 
 	m.tracker.setDrifted(m.objects[key].uid, false)
 	m.tracker.setDrifted(now.uid, finding.IsDrift())
 	m.objects[key] = now
+}
+
+// NoteFailure records that an object could not be compared, which is tried again after a delay. What was found before is kept.
+func (m *Memory) NoteFailure(key Key, live *unstructured.Unstructured, manager string, failure error, delay time.Duration) {
+	s, known := m.objects[key]
+	if !known {
+		s = seenIn(live, manager)
+	}
+	s.failure, s.retry = failure, m.now.Add(delay)
+	m.objects[key] = s
+}
+
+// Failure returns why the first of these objects could not be compared that could not, and when the next one is tried again; nil if all could.
+func (m *Memory) Failure(keys []Key) (failure error, retry time.Time) {
+	for _, key := range keys {
+		s := m.objects[key]
+		if s.failure == nil {
+			continue
+		}
+		if failure == nil {
+			failure = s.failure
+		}
+		if retry.IsZero() || s.retry.Before(retry) {
+			retry = s.retry
+		}
+	}
+	return failure, retry
 }
 
 // Findings returns what the last comparisons of these objects have found, in their order, and forgets other objects. areCompared is true once a round has

@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func TestTrackerFindsWhatIsDue(t *testing.T) {
 	)
 	memory := func(execution types.UID, after time.Duration) *Memory {
 		m := tracker.Of("instance", execution, false, start.Add(after))
-		m.StartRound(start.Add(after))
+		m.StartRound()
 		return m
 	}
 	due := func(m *Memory, live *unstructured.Unstructured, want bool, why string) {
@@ -83,9 +84,35 @@ func TestTrackerFindsWhatIsDue(t *testing.T) {
 	if findings, _ := m.Findings([]Key{key}, true); len(findings) != 0 {
 		t.Error("an object that is no longer applied is remembered")
 	}
+	checkFailures(t, memory("third", 30*time.Minute), func() *Memory { return memory("third", 31*time.Minute) })
 	tracker.Forget("instance")
 	due(tracker.Of("instance", "third", true, start), at("7", "c"), true, "drift is recorded, and the process has just started")
 	if spread("a") == spread("b") || spread("a") < 0 || spread("a") >= 1 {
 		t.Error("rounds of all Instances begin at the same time")
+	}
+}
+
+// checkFailures checks that an object that cannot be compared is tried again later, and that what was found about it before is kept.
+func checkFailures(t *testing.T, m *Memory, later func() *Memory) {
+	t.Helper()
+	drifted, unknown := Key{NamespacedName: types.NamespacedName{Name: "drifted"}}, Key{NamespacedName: types.NamespacedName{Name: "unknown"}}
+	refused, forbidden := errors.New("refused"), errors.New("forbidden")
+	m.Note(drifted, at("1", "a"), manager, Finding{Object: "drifted", Gone: true})
+	m.NoteFailure(drifted, at("2", "b"), manager, refused, time.Minute)
+	m.NoteFailure(unknown, at("1", "a"), manager, forbidden, 2*time.Minute)
+	if m.IsDue(drifted, at("3", "c"), manager) || m.IsDue(unknown, at("3", "c"), manager) {
+		t.Error("an object that could not be compared is compared immediately again, before others")
+	}
+	failure, retry := m.Failure([]Key{drifted, unknown})
+	if findings, _ := m.Findings([]Key{drifted, unknown}, true); len(findings) != 1 || failure != refused || !retry.Equal(m.now.Add(time.Minute)) {
+		t.Errorf("findings %v, failure %v until %s", findings, failure, retry)
+	}
+	m = later()
+	if !m.IsDue(drifted, at("3", "c"), manager) || m.IsDue(unknown, at("3", "c"), manager) || m.HasLost(unknown, at("1", "a"), manager) {
+		t.Error("the wrong object is compared again")
+	}
+	m.Note(drifted, at("3", "c"), manager, Finding{})
+	if failure, _ = m.Failure([]Key{drifted}); failure != nil {
+		t.Errorf("it was compared, and has failed: %v", failure)
 	}
 }
