@@ -62,6 +62,7 @@ func (r result) mask(m sensitive.Masker) result {
 	r.status, r.ready.Message = m.Status(r.status), m.Text(r.ready.Message)
 	r.unsearched, r.omitted, r.warnings = m.Text(r.unsearched), m.Text(r.omitted), m.Text(r.warnings)
 	r.available, r.compared.condition = maskCondition(r.available, m), maskCondition(r.compared.condition, m)
+	r.compared.objects = m.Drift(r.compared.objects)
 	return r
 }
 
@@ -117,6 +118,7 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, admit f
 	setOrRemove(&status, kudo.ConditionAvailable, r.available, o.Now)
 	if r.compared.isKnown {
 		setOrRemove(&status, kudo.ConditionDrifted, r.compared.condition, o.Now)
+		status.Drift = r.compared.objects
 	}
 	setOrRemove(&status, kudo.ConditionStalled, plan.Stalled(status, r.ready), o.Now)
 	if request := plan.LastRequest(status); request != nil {

@@ -37,6 +37,7 @@ const maxComparisons = 20
 type comparison struct {
 	isKnown   bool
 	condition *metav1.Condition
+	objects   []kudo.DriftedObject
 
 	// stopped describes a workload that another writer has scaled to zero; empty if there is none.
 	stopped string
@@ -70,7 +71,7 @@ func (p *pass) compare(ctx context.Context, o plan.Observation, x *execution, li
 	found.stopped = drift.ZeroMessage(findings)
 	found.isKnown = len(findings) > 0 || areCompared || failure != nil || recorded != nil && left > 0
 	if condition := drift.NewCondition(findings, failure); found.isKnown {
-		found.condition = &condition
+		found.condition, found.objects = &condition, drift.Status(findings)
 	}
 	return found
 }

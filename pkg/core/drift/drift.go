@@ -28,6 +28,10 @@ const (
 	maxPathBytes    = 200
 	maxManagerBytes = 64
 	maxValueBytes   = 120
+
+	// maxStatusBytes limits the paths and values of all fields in a status, and maxManagers the field managers of each.
+	maxStatusBytes = 16 << 10
+	maxManagers    = 3
 )
 
 // Difference is a field that another writer has changed or removed.
@@ -47,6 +51,9 @@ type Difference struct {
 
 // Finding is what a comparison has found about an object. Without fields it is no drift, unless the object is gone.
 type Finding struct {
+	// Key identifies the object. A Memory sets it.
+	Key Key
+
 	// Object describes the object, such as `Deployment ns/name`.
 	Object string
 
@@ -87,6 +94,34 @@ func NewCondition(findings []Finding, failed error) metav1.Condition {
 	return condition
 }
 
+// Status returns the objects and fields of findings for a status.
+func Status(findings []Finding) (objects []kudo.DriftedObject) {
+	left := maxStatusBytes
+	for _, finding := range findings {
+		if !finding.IsDrift() {
+			continue
+		}
+		object := kudo.DriftedObject{
+			Group: finding.Key.Group, Kind: finding.Key.Kind, Namespace: finding.Key.Namespace, Name: finding.Key.Name, Gone: finding.Gone, More: finding.More,
+		}
+		for _, difference := range finding.Fields {
+			field := difference.status()
+			if left -= sizeOf(field); left < 0 {
+				object.More++
+				continue
+			}
+			object.Fields = append(object.Fields, field)
+		}
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// sizeOf returns the number of bytes of the texts of a field.
+func sizeOf(field kudo.DriftedField) int {
+	return len(field.Path) + len(field.Applied) + len(field.Live) + len(strings.Join(field.Managers, ""))
+}
+
 // ZeroMessage describes the first workload that another writer has scaled to zero; empty if there is none.
 func ZeroMessage(findings []Finding) string {
 	for _, finding := range findings {
@@ -116,9 +151,16 @@ func (f Finding) String() string {
 	return f.Object + ": " + strings.Join(fields, ", ")
 }
 
+// status returns the difference for a status.
+func (d Difference) status() kudo.DriftedField {
+	return kudo.DriftedField{Path: d.shortPath(), Applied: d.Was, Live: d.Is, Removed: d.Removed, Managers: d.names()[:min(len(d.Managers), maxManagers)]}
+}
+
+func (d Difference) shortPath() string { return text.Truncate(text.OneLine(d.Path), maxPathBytes) }
+
 // String describes the change of a field.
 func (d Difference) String() string {
-	path := text.Truncate(text.OneLine(d.Path), maxPathBytes)
+	path := d.shortPath()
 	switch {
 	case d.Removed:
 		return path + " was removed"
@@ -134,11 +176,16 @@ func (d Difference) writers() string {
 	if len(d.Managers) == 0 {
 		return ""
 	}
-	names := make([]string, len(d.Managers))
-	for i, manager := range d.Managers {
-		names[i] = text.Truncate(text.OneLine(manager), maxManagerBytes)
+	return " (by " + text.List(d.names(), maxManagers) + ")"
+}
+
+// names returns the names of the field managers, each on a line and shortened.
+func (d Difference) names() []string {
+	var names []string
+	for _, manager := range d.Managers {
+		names = append(names, text.Truncate(text.OneLine(manager), maxManagerBytes))
 	}
-	return " (by " + text.List(names, 3) + ")"
+	return names
 }
 
 // Objects is a comparison: the object that exists, with all its managed fields, and the response to the dry run of its apply by a field manager.

@@ -158,6 +158,7 @@ func seenIn(live *unstructured.Unstructured, manager string) seen {
 func (m *Memory) Note(key Key, live *unstructured.Unstructured, manager string, finding Finding) {
 	now := seenIn(live, manager)
 	now.round, now.finding = m.round, finding
+	now.finding.Key = key
 	m.tracker.setDrifted(m.objects[key].uid, false)
 	m.tracker.setDrifted(now.uid, finding.IsDrift())
 	m.objects[key] = now

@@ -66,6 +66,7 @@ func reportable(status kudo.InstanceStatus) *kudo.InstanceStatus {
 		Tasks:              status.Tasks,
 		History:            status.History,
 		Diagnosis:          status.Diagnosis,
+		Drift:              status.Drift,
 		ObservedGeneration: status.ObservedGeneration,
 	}
 	for _, name := range []string{

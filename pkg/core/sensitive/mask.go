@@ -226,6 +226,22 @@ func (m Masker) Diagnosis(d kudo.Diagnosis) kudo.Diagnosis {
 	return d
 }
 
+// Drift returns copies of drifted objects without values in the texts that others have written.
+func (m Masker) Drift(objects []kudo.DriftedObject) []kudo.DriftedObject {
+	masked := slices.Clone(objects)
+	for i := range masked {
+		masked[i] = *masked[i].DeepCopy()
+		for k := range masked[i].Fields {
+			field := &masked[i].Fields[k]
+			field.Path, field.Applied, field.Live = m.Text(field.Path), m.Text(field.Applied), m.Text(field.Live)
+			for n, manager := range field.Managers {
+				field.Managers[n] = m.Text(manager)
+			}
+		}
+	}
+	return masked
+}
+
 func (m Masker) plan(plan *kudo.PlanStatus) {
 	plan.Message = m.Text(plan.Message)
 	for p := range plan.Phases {

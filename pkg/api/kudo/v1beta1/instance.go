@@ -79,62 +79,6 @@ type InstanceSpec struct {
 	Drift *DriftPolicy `json:"drift,omitempty"`
 }
 
-// DriftMode is what the agent does about drift.
-//
-// +kubebuilder:validation:Enum=Warn;Off;""
-type DriftMode string
-
-const (
-	// DriftWarn means that drift is reported in condition Drifted.
-	DriftWarn DriftMode = "Warn"
-	// DriftOff means that applied objects are not compared.
-	DriftOff DriftMode = "Off"
-)
-
-// DriftPolicy is what the agent does about drift: differences between what it has applied and what exists, in fields that it owns.
-type DriftPolicy struct {
-	// mode is Warn, which reports drift in condition Drifted, or Off. Defaults to Warn.
-	// +optional
-	Mode DriftMode `json:"mode,omitempty"`
-
-	// ignore lists fields whose changes are no drift.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=64
-	Ignore []IgnoredFields `json:"ignore,omitempty"`
-}
-
-// IgnoredFields are fields of objects whose changes are no drift.
-type IgnoredFields struct {
-	// kind is the kind of the objects. If empty, they have any kind.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	Kind string `json:"kind,omitempty"`
-
-	// name is the name of the object. If empty, it has any name.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name,omitempty"`
-
-	// paths are the fields, with everything in them, as condition Drifted names them: JSON pointers such as /data/config or
-	// /spec/template/spec/containers/web/image, where an item of a list has its keys, such as its name, in place of an index. * is any one field or
-	// item.
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MaxLength=512
-	// +kubebuilder:validation:items:Pattern=`^(/([^/~]|~[01])+)+$`
-	Paths []string `json:"paths"`
-}
-
-// DriftModeOrDefault returns the mode of the Instance: Warn unless it says Off.
-func (s InstanceSpec) DriftModeOrDefault() DriftMode {
-	if s.Drift == nil || s.Drift.Mode == "" {
-		return DriftWarn
-	}
-	return s.Drift.Mode
-}
-
 // ClusterFacts are what the hub knows about a managed cluster. Users of the hub and the cluster itself write them.
 type ClusterFacts struct {
 	// name is the name of the ManagedCluster.
@@ -429,6 +373,12 @@ type InstanceStatus struct {
 	// KUDO's API.
 	// +optional
 	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
+
+	// drift lists the objects that condition Drifted is about, with their fields. Not part of KUDO's API.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Drift []DriftedObject `json:"drift,omitempty"`
 
 	// children is the list of the hub's acknowledgements of KudoOperator tasks. Not part of KUDO's API.
 	// +optional
