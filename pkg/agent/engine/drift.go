@@ -162,12 +162,16 @@ func (p *pass) compareObject(
 	return drift.Compare(objects, plan.Describe(want), x.ignoredFields()), nil
 }
 
-// ignoredFields returns the fields whose changes are no drift.
+// ignoredFields returns the fields whose changes are no drift, according to the Instance and its package.
 func (x *execution) ignoredFields() []kudo.IgnoredFields {
-	if x.instance.Spec.Drift == nil {
-		return nil
+	var ignored []kudo.IgnoredFields
+	if x.instance.Spec.Drift != nil {
+		ignored = slices.Clone(x.instance.Spec.Drift.Ignore)
 	}
-	return x.instance.Spec.Drift.Ignore
+	if x.version.Drift != nil {
+		ignored = append(ignored, x.version.Drift.Ignore...)
+	}
+	return ignored
 }
 
 // wantedOf returns what a task renders for an object, as it would be applied; nil if it does not render the object, or another one each time. Templates can

@@ -8,15 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // pointerPattern is the grammar of ignored paths, the same as in the definition of Instances.
 var pointerPattern = regexp.MustCompile(`^(/([^/~]|~[01])+)+$`)
 
+// maxPointerBytes is the maximum length of an ignored path.
+const maxPointerBytes = 512
+
 // CheckPath returns an error if a path is no JSON pointer.
 func CheckPath(path string) error {
-	if !pointerPattern.MatchString(path) {
-		return fmt.Errorf("%q is no JSON pointer: write a path such as /data/key or /spec/template/spec/containers/web/image", path)
+	if !pointerPattern.MatchString(path) || len(path) > maxPointerBytes {
+		return fmt.Errorf("%s is not a JSON pointer: write a path such as /data/key or /spec/template/spec/containers/web/image", text.Quote(path))
 	}
 	return nil
 }

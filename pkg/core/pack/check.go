@@ -29,6 +29,7 @@ var rules = []func(*subject) []Problem{
 	contentFiles,
 	declaredPermissions,
 	healthRules,
+	ignoredFields,
 
 	parameterNames,
 	parameterValues,

@@ -79,6 +79,12 @@ func tallyOf(spec *kudo.OperatorVersionSpec) *tally {
 		all.add(spec.Health[i].Group, spec.Health[i].Kind)
 	}
 	all.permissions(spec.Permissions)
+	if spec.Drift != nil {
+		for _, fields := range spec.Drift.Ignore {
+			all.add(fields.Kind, fields.Name)
+			all.add(fields.Paths...)
+		}
+	}
 	for name, plan := range spec.Plans {
 		all.add(name, string(plan.Strategy))
 		for _, phase := range plan.Phases {

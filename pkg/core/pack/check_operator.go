@@ -11,6 +11,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/compatibility"
 	"github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/pkg/core/drift"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -72,6 +73,33 @@ func versions(s *subject) []Problem {
 		}
 		problems = append(problems, problemAt(field,
 			"%s cannot be part of the name of an OperatorVersion: %s", what, invalid[0]))
+	}
+	return problems
+}
+
+// maxIgnored is the limit of the resource definition for ignored fields, and for the paths of each.
+const maxIgnored = 64
+
+// ignoredFields: the fields whose changes are no drift are JSON pointers.
+func ignoredFields(s *subject) []Problem {
+	if s.Drift == nil {
+		return nil
+	}
+	if len(s.Drift.Ignore) > maxIgnored {
+		return []Problem{problemAt("drift.ignore", "there are %d entries, more than the limit of %d", len(s.Drift.Ignore), maxIgnored)}
+	}
+	var problems []Problem
+	for i, fields := range s.Drift.Ignore {
+		field := fmt.Sprintf("drift.ignore[%d].paths", i)
+		if len(fields.Paths) == 0 || len(fields.Paths) > maxIgnored {
+			problems = append(problems, problemAt(field, "there are %d paths: write one to %d", len(fields.Paths), maxIgnored))
+			continue
+		}
+		for k, path := range fields.Paths {
+			if err := drift.CheckPath(path); err != nil {
+				problems = append(problems, problemAt(fmt.Sprintf("%s[%d]", field, k), "%v", err))
+			}
+		}
 	}
 	return problems
 }

@@ -31,6 +31,7 @@ func (d *document) operator(root *yaml.Node, p *Package) {
 		key{name: "namespaceManifest", read: d.text(&p.Operator.NamespaceManifest)},
 		key{name: "permissions", read: d.permissions(&p.Version.Permissions)},
 		key{name: "health", read: d.list(d.healthRule(&p.Version.Health))},
+		key{name: "drift", read: d.drift(&p.Version.Drift)},
 		key{name: "tasks", read: d.list(d.task(&p.Version.Tasks)), required: true},
 		key{name: "plans", read: d.plans(&p.Version.Plans), required: true},
 	)
@@ -81,6 +82,21 @@ func (d *document) healthRule(into *[]kudo.HealthRule) reader {
 			key{name: "message", read: d.text(&r.Message)},
 		)
 		*into = append(*into, r)
+	}
+}
+
+func (d *document) drift(into **kudo.PackageDrift) reader {
+	return func(node *yaml.Node, path string) {
+		*into = &kudo.PackageDrift{}
+		d.object(node, path, key{name: "ignore", read: d.list(func(node *yaml.Node, path string) {
+			var fields kudo.IgnoredFields
+			d.object(node, path,
+				key{name: "kind", read: d.text(&fields.Kind)},
+				key{name: "name", read: d.text(&fields.Name)},
+				key{name: "paths", read: d.texts(&fields.Paths), required: true},
+			)
+			(*into).Ignore = append((*into).Ignore, fields)
+		})})
 	}
 }
 

@@ -100,7 +100,7 @@ func TestVerifyOperatorFile(t *testing.T) {
 		want             []string
 	}{
 		"a field that does not exist": {"name: shop\n", "name: shop\nfruit: 1\n",
-			[]string{`operator.yaml:3: error: fruit: unknown field: must be one of apiVersion, name, description, operatorVersion, appVersion, dependencyVersion, dependencies, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, permissions, health, tasks, plans`}},
+			[]string{`operator.yaml:3: error: fruit: unknown field: must be one of apiVersion, name, description, operatorVersion, appVersion, dependencyVersion, dependencies, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, permissions, health, drift, tasks, plans`}},
 		"a version as packages had it before KUDO 0.10": {"operatorVersion:", "version:",
 			[]string{`operator.yaml:3: error: version: unknown field: KUDO 0.10 renamed it to operatorVersion`}},
 		"a field that is misspelt": {"appVersion: 1.10\n", "appversion: 1.10\n",
@@ -108,7 +108,7 @@ func TestVerifyOperatorFile(t *testing.T) {
 		"a field that is misspelt, but only describes": {"name: shop\n", "name: shop\ndesription: sells\n",
 			[]string{`operator.yaml:3: warning: desription: unknown field: did you mean description?`}},
 		"a field with a name that would garble the terminal": {"name: shop\n", "name: shop\n\"\\e[2J\": 1\n",
-			[]string{`operator.yaml:3: error: "\x1b[2J": unknown field: must be one of apiVersion, name, description, operatorVersion, appVersion, dependencyVersion, dependencies, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, permissions, health, tasks, plans`}},
+			[]string{`operator.yaml:3: error: "\x1b[2J": unknown field: must be one of apiVersion, name, description, operatorVersion, appVersion, dependencyVersion, dependencies, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, permissions, health, drift, tasks, plans`}},
 		"constraints on other add-ons": {"name: shop\n", "name: shop\ndependencies:\n- {name: kafka, version: '>=2 <4'}\n- {name: zookeeper, version: ~3.8}\n", []string{}},
 		"constraints on other add-ons that are not valid": {"name: shop\n",
 			"name: shop\ndependencies:\n- {name: kafka, version: new}\n- {name: kafka, version: '>=2'}\n- {name: No Name, version: '>=2'}\n- {name: redis}\n",
@@ -117,6 +117,14 @@ func TestVerifyOperatorFile(t *testing.T) {
 				`operator.yaml:5: error: "kafka" is listed twice: join the constraints, such as >=3.8 <5`,
 				`operator.yaml:6: error: "No Name" is not the name of an add-on: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
 				`operator.yaml:7: error: dependencies[3]: required field version is missing`,
+			}},
+		"fields whose changes are no drift": {"name: shop\n", "name: shop\ndrift: {ignore: [{kind: ConfigMap, name: leader, paths: [/data/holder, '/data/*']}]}\n", []string{}},
+		"fields whose changes are no drift that are not valid": {"name: shop\n",
+			"name: shop\ndrift:\n  ignore:\n  - {kind: ConfigMap, paths: [/data/holder, data]}\n  - {kind: ConfigMap, paths: []}\n  - {}\n",
+			[]string{
+				`operator.yaml:5: error: "data" is not a JSON pointer: write a path such as /data/key or /spec/template/spec/containers/web/image`,
+				`operator.yaml:6: error: there are 0 paths: write one to 64`,
+				`operator.yaml:7: error: drift.ignore[2]: required field paths is missing`,
 			}},
 		"a field that is set twice": {"name: shop\n", "name: shop\nname: pub\n",
 			[]string{`operator.yaml:3: error: name: is set twice, first in line 2: remove one`}},

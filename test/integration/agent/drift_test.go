@@ -134,6 +134,47 @@ var _ = Describe("Changes by other writers of what was applied", func() {
 			h.finish(ctx)
 		})
 
+		It("are reported of what a chart has rendered, random values included", func(ctx context.Context) {
+			h = newChart(ctx, chartFiles{
+				"Chart.yaml":            "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+				"templates/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Release.Name }}-config\"}\ndata: {token: \"{{ randAlphaNum 20 }}\"}\n",
+			}, nil)
+			h.resolve(ctx)
+			h.completes(ctx, "deploy", kudo.PlanStatus{})
+			Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+			config := &corev1.ConfigMap{}
+			Expect(h.local(ctx, "-config", config)).To(BeTrue())
+			writeConfig(ctx, `{"data":{"token":"another"}}`)
+			eventually(ctx).Should(drifted(metav1.ConditionTrue, "-config: /data/token was changed (by intruder)"))
+			writeConfig(ctx, `{"data":{"token":"`+config.Data["token"]+`"}}`)
+			eventually(ctx).Should(HaveField("Status", metav1.ConditionFalse))
+			h.finish(ctx)
+		})
+
+		It("are reported while the Instance is suspended, with each field in the status", func(ctx context.Context) {
+			install(ctx, configOnly())
+			h.change(ctx, func(s *kudo.InstanceSpec) { s.Suspend = true })
+			Eventually(func() metav1.Condition { return waitCondition(ctx, h) }).Should(HaveField("Reason", kudo.ReasonSuspended))
+			writeConfig(ctx, `{"data":{"value":"another"}}`)
+			eventually(ctx).Should(HaveField("Status", metav1.ConditionTrue))
+			Expect(h.get(ctx).Status.Drift).To(Equal([]kudo.DriftedObject{{
+				Kind: "ConfigMap", Namespace: h.namespace, Name: h.name + "-config", Fields: []kudo.DriftedField{{Path: "/data/value", Managers: []string{"intruder"}}},
+			}}))
+			writeConfig(ctx, `{"data":{"value":"one"}}`)
+			eventually(ctx).Should(HaveField("Status", metav1.ConditionFalse))
+			Expect(h.get(ctx).Status.Drift).To(BeEmpty())
+			h.finish(ctx)
+		})
+
+		It("are no drift in fields that the package ignores", func(ctx context.Context) {
+			spec := configOnly()
+			spec.Drift = &kudo.PackageDrift{Ignore: []kudo.IgnoredFields{{Paths: []string{"/data"}}}}
+			install(ctx, spec)
+			writeConfig(ctx, `{"data":{"value":"another"}}`)
+			Consistently(func() metav1.Condition { return driftOf(ctx, h) }).Should(BeZero())
+			h.finish(ctx)
+		})
+
 		It("are no drift in ignored fields, and in no field if the mode is Off", func(ctx context.Context) {
 			install(ctx, configOnly(), func(s *kudo.InstanceSpec) {
 				s.Drift = &kudo.DriftPolicy{Ignore: []kudo.IgnoredFields{{Kind: "ConfigMap", Paths: []string{"/data/value"}}}}

@@ -25,6 +25,15 @@ type DriftPolicy struct {
 	Ignore []IgnoredFields `json:"ignore,omitempty"`
 }
 
+// PackageDrift is what a package knows about drift.
+type PackageDrift struct {
+	// ignore lists fields that others are expected to change, in addition to those of the Instance.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Ignore []IgnoredFields `json:"ignore,omitempty"`
+}
+
 // IgnoredFields are fields of objects whose changes are no drift.
 type IgnoredFields struct {
 	// kind is the kind of the objects. If empty, they have any kind.

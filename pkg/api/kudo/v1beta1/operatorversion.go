@@ -96,6 +96,10 @@ type OperatorVersionSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	Health []HealthRule `json:"health,omitempty"`
 
+	// drift says which changes of applied objects by other writers are no drift. Not part of KUDO's API.
+	// +optional
+	Drift *PackageDrift `json:"drift,omitempty"`
+
 	// permissions are the permissions that plans need on the managed cluster. If it is set, plans have exactly these permissions; otherwise
 	// they have those of the parent, of a service account, or of the agent. Not part of KUDO's API.
 	// +optional
