@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +20,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/render"
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // TrimManagedFields is the transformation of objects in the cache: of the managed fields, a digest of those that the engine has applied is kept.
@@ -47,7 +50,7 @@ type comparison struct {
 }
 
 // compare compares applied objects of an Instance that is at rest, by dry runs of their apply: those that another writer has changed, and all of them
-// once an interval.
+// once an interval. In mode Repair it puts back what differs.
 func (p *pass) compare(ctx context.Context, o plan.Observation, x *execution, live liveObjects) comparison {
 	if o.Instance.Spec.DriftModeOrDefault() == kudo.DriftOff {
 		p.drifts.Forget(o.Instance.UID)
@@ -58,6 +61,7 @@ func (p *pass) compare(ctx context.Context, o plan.Observation, x *execution, li
 	}
 	recorded := meta.FindStatusCondition(o.Instance.Status.Conditions, kudo.ConditionDrifted)
 	memory := p.drifts.Of(o.Instance.UID, x.UID, recorded != nil && recorded.Status != metav1.ConditionFalse, o.Now)
+	memory.Repairing(o.Instance.Spec.DriftModeOrDefault() == kudo.DriftRepair && !o.Instance.Spec.Suspend)
 	found := comparison{again: memory.StartRound()}
 	keys, left := p.compareEntries(ctx, x, memory, live)
 	if left == 0 {
@@ -65,8 +69,10 @@ func (p *pass) compare(ctx context.Context, o plan.Observation, x *execution, li
 	}
 	findings, areCompared := memory.Findings(keys, left > 0)
 	failure, retry := memory.Failure(keys)
-	if failure != nil && retry.Before(found.again) {
-		found.again = retry
+	for _, earlier := range []time.Time{retry, memory.Wake(keys)} {
+		if !earlier.IsZero() && earlier.Before(found.again) {
+			found.again = earlier
+		}
 	}
 	found.stopped = drift.ZeroMessage(findings)
 	found.isKnown = len(findings) > 0 || areCompared || failure != nil || recorded != nil && left > 0
@@ -122,44 +128,92 @@ func (p *pass) compareEntry(ctx context.Context, x *execution, memory *drift.Mem
 		return false
 	case object.Live == nil:
 		memory.Note(key, nil, fieldManager, drift.Finding{Object: plan.Describe(object.Want), Gone: true})
-		return false
+		return memory.MayRepair(key) && p.recreate(ctx, x, memory, entry, object.Want)
 	case object.IsDeleted(), !x.owner().Has(object), !memory.IsDue(key, object.Live, fieldManager):
 		return false
 	}
-	finding, err := p.compareObject(ctx, x, entry.Task, object.Live, memory.HasLost(key, object.Live, fieldManager))
+	finding, restored, err := p.compareObject(ctx, x, entry.Task, object.Live, memory.HasLost(key, object.Live, fieldManager))
 	if err != nil {
 		memory.NoteFailure(key, object.Live, fieldManager, err, maxBackoff)
 		return true
 	}
 	memory.Note(key, object.Live, fieldManager, finding)
+	if finding.IsDrift() && memory.MayRepair(key) {
+		p.repair(ctx, x, memory, key, finding, object.Live, restored)
+	}
 	return true
 }
 
-// compareObject compares an object that exists with what its task renders. lost is true if the engine has lost fields of it for certain.
+// recreate creates an object that is gone, and reports whether that took a request. Its template may render other values each time, as it is only compared
+// for existence: then only a plan creates it.
+func (p *pass) recreate(ctx context.Context, x *execution, memory *drift.Memory, entry kudo.InventoryEntry, listed *unstructured.Unstructured) bool {
+	want, err := p.wantedOf(ctx, x, entry.Task, listed, nil)
+	if want == nil && err == nil {
+		return false
+	}
+	finding := drift.Finding{Object: plan.Describe(listed), Gone: true}
+	if err != nil {
+		memory.NoteFailure(keyOf(entry), nil, fieldManager, err, maxBackoff)
+		return false
+	}
+	p.repair(ctx, x, memory, keyOf(entry), finding, nil, want)
+	return true
+}
+
+// repair puts an object back; live is nil if it is gone. It is no execution: the object keeps the marks of the one that has applied it. An object that was
+// created or replaced since is not changed.
+func (p *pass) repair(
+	ctx context.Context, x *execution, memory *drift.Memory, key drift.Key, finding drift.Finding, live, want *unstructured.Unstructured,
+) {
+	err := p.policy.Protects(want.GetNamespace())
+	var repaired *unstructured.Unstructured
+	if err == nil {
+		repaired, err = apply.Onto(ctx, p.acting.client, live, want, fieldManager)
+	}
+	switch {
+	case apierrors.IsConflict(err):
+		return // its change or creation leads to another pass
+	case err != nil:
+		memory.NoteFailure(key, live, fieldManager, fmt.Errorf("repairing %s: %w", plan.Describe(want), p.conceal(want, err)), maxBackoff)
+		return
+	}
+	memory.NoteRepair(key, repaired, fieldManager)
+	p.objects.deletions.Remove(placeOf(repaired))
+	p.objects.expectations.NoteIfNewer(repaired)
+	p.metrics.repairs.Inc()
+	p.events.Eventf(x.instance, nil, corev1.EventTypeWarning, "Repaired", "Compare", "%s",
+		text.Prefix("put back: "+p.view.Masker().Text(finding.String()), maxNoteBytes))
+}
+
+// compareObject compares an object that exists with what its task renders, and returns what puts it back. lost is true if the engine has lost fields of
+// it for certain.
 func (p *pass) compareObject(
 	ctx context.Context, x *execution, task string, live *unstructured.Unstructured, lost bool,
-) (found drift.Finding, err error) {
-	want, err := p.wantedOf(ctx, x, task, live)
+) (found drift.Finding, restored *unstructured.Unstructured, err error) {
+	want, err := p.wantedOf(ctx, x, task, live, live)
 	if want == nil || err != nil {
-		return found, err
+		return found, nil, err
 	}
 	p.metrics.comparisons.Inc()
 	applied, err := apply.Trial(ctx, p.acting.client, live, want, fieldManager)
 	if err != nil {
-		return found, fmt.Errorf("comparing %s: %w", plan.Describe(want), p.conceal(want, err))
+		return found, nil, fmt.Errorf("comparing %s: %w", plan.Describe(want), p.conceal(want, err))
 	}
 	if !drift.Differs(live, applied) {
-		return found, nil
+		return found, nil, nil
 	}
 	current, err := p.objects.readLive(ctx, want) // with its managed fields, which the cache lacks
 	if current == nil || err != nil || current.GetUID() != live.GetUID() {
-		return found, err
+		return found, nil, err
 	}
 	objects := drift.Objects{
 		Live: current, Applied: applied, Manager: fieldManager, Opaque: want.GetKind() == "Secret" || p.view.IsOpaque(want),
 		IsOlder: live.GetAnnotations()[kudo.AnnotationExecution] != string(x.UID) && !lost,
 	}
-	return drift.Compare(objects, plan.Describe(want), x.ignoredFields()), nil
+	if restored = drift.Restored(objects, x.ignoredFields()); restored == nil {
+		restored = want
+	}
+	return drift.Compare(objects, plan.Describe(want), x.ignoredFields()), restored, nil
 }
 
 // ignoredFields returns the fields whose changes are no drift, according to the Instance and its package.
@@ -174,15 +228,15 @@ func (x *execution) ignoredFields() []kudo.IgnoredFields {
 	return ignored
 }
 
-// wantedOf returns what a task renders for an object, as it would be applied; nil if it does not render the object, or another one each time. Templates can
-// depend on their plan, phase and step: those that the object names render it, if the task is there.
-func (p *pass) wantedOf(ctx context.Context, x *execution, task string, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// wantedOf returns what a task renders for a listed object, as it would be applied onto the live one; nil if it does not render the object, or another one
+// each time. Templates can depend on their plan, phase and step: those that the object names render it, if the task is there.
+func (p *pass) wantedOf(ctx context.Context, x *execution, task string, listed, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	places := slices.DeleteFunc(plan.Everywhere(x.version), func(placed plan.Placed) bool { return placed.Task.Name != task })
 	if len(places) == 0 {
 		return nil, nil
 	}
 	placed := places[len(places)-1]
-	marks := live.GetAnnotations()
+	marks := listed.GetAnnotations()
 	for _, other := range places {
 		if other.Plan == marks[kudo.AnnotationPlan] && other.Phase == marks[kudo.AnnotationPhase] && other.Step == marks[kudo.AnnotationStep] {
 			placed = other
@@ -196,7 +250,7 @@ func (p *pass) wantedOf(ctx context.Context, x *execution, task string, live *un
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(wants, func(want *unstructured.Unstructured) bool { return placeOf(want) == placeOf(live) })
+	i := slices.IndexFunc(wants, func(want *unstructured.Unstructured) bool { return placeOf(want) == placeOf(listed) })
 	if i < 0 {
 		return nil, nil
 	}

@@ -30,6 +30,8 @@ type metrics struct {
 	waiting *prometheus.GaugeVec
 	// comparisons counts dry runs that compare an applied object.
 	comparisons prometheus.Counter
+	// repairs counts objects that were put back.
+	repairs prometheus.Counter
 	// drifted is the number of Instances with drift, by operator.
 	drifted *prometheus.GaugeVec
 	// eventsDropped counts events that were not sent.
@@ -86,6 +88,9 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		comparisons: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "addon_drift_comparisons_total", Help: "Number of dry runs that compare an applied object with what exists.",
 		}),
+		repairs: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "addon_drift_repairs_total", Help: "Number of applied objects that other writers had changed or deleted and that were put back.",
+		}),
 		drifted: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "addon_drifted", Help: "Number of Instances with applied objects that other writers have changed or deleted, by operator.",
 		}, []string{"operator"}),
@@ -94,7 +99,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		waits:         map[types.NamespacedName]pending{},
 		drifts:        map[types.NamespacedName]string{},
 	}
-	var errs [9]error
+	var errs [10]error
 	m.ended, errs[0] = controller.Register(registry, m.ended)
 	m.took, errs[1] = controller.Register(registry, m.took)
 	m.waiting, errs[2] = controller.Register(registry, m.waiting)
@@ -104,6 +109,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m.rendering, errs[6] = controller.Register(registry, m.rendering)
 	m.comparisons, errs[7] = controller.Register(registry, m.comparisons)
 	m.drifted, errs[8] = controller.Register(registry, m.drifted)
+	m.repairs, errs[9] = controller.Register(registry, m.repairs)
 	return m, errors.Join(errs[:]...)
 }
 

@@ -66,6 +66,9 @@ type Finding struct {
 
 	// ScaledToZero means that the object has no replicas and had some as it was applied.
 	ScaledToZero bool
+
+	// Repairs is how often the object was put back lately.
+	Repairs int
 }
 
 // IsDrift reports whether the object differs from what was applied.
@@ -102,7 +105,7 @@ func Status(findings []Finding) (objects []kudo.DriftedObject) {
 			continue
 		}
 		object := kudo.DriftedObject{
-			Group: finding.Key.Group, Kind: finding.Key.Kind, Namespace: finding.Key.Namespace, Name: finding.Key.Name, Gone: finding.Gone, More: finding.More,
+			Group: finding.Key.Group, Kind: finding.Key.Kind, Namespace: finding.Key.Namespace, Name: finding.Key.Name, Gone: finding.Gone, More: finding.More, Repairs: finding.Repairs,
 		}
 		for _, difference := range finding.Fields {
 			field := difference.status()
@@ -136,8 +139,12 @@ func ZeroMessage(findings []Finding) string {
 
 // String describes the drift of an object.
 func (f Finding) String() string {
+	repairs := ""
+	if f.Repairs > 0 {
+		repairs = fmt.Sprintf(", after %s", text.Plural(f.Repairs, "repair"))
+	}
 	if f.Gone {
-		return f.Object + " is gone"
+		return f.Object + " is gone" + repairs
 	}
 	var fields []string
 	for _, field := range f.Fields {
@@ -148,7 +155,7 @@ func (f Finding) String() string {
 	} else if more := len(fields) - maxNamedFields; more > 0 {
 		fields = append(fields[:maxNamedFields], fmt.Sprintf("and %d more fields", more+f.More))
 	}
-	return f.Object + ": " + strings.Join(fields, ", ")
+	return f.Object + ": " + strings.Join(fields, ", ") + repairs
 }
 
 // status returns the difference for a status.
@@ -205,14 +212,9 @@ type Objects struct {
 // differently since, and is applied by the next plan. Other fields belong to other writers.
 func Compare(o Objects, name string, ignored []kudo.IgnoredFields) Finding {
 	finding := Finding{Object: name}
-	owned, after := fieldsOf(o.Live, o.Manager), fieldsOf(o.Applied, o.Manager)
 	others := otherManagers(o.Live, o.Manager)
-	lost := lostFields(after, owned, place{live: o.Live.Object, applied: o.Applied.Object, exists: true})
-	for _, field := range lost {
+	for _, field := range o.lost(ignored) {
 		pointer := field.pointer()
-		if isOwnMark(field.path) || o.IsOlder && !field.exists || isIgnored(ignored, o.Live, pointer) {
-			continue
-		}
 		if len(finding.Fields) == MaxFields {
 			finding.More++
 			continue
@@ -227,6 +229,15 @@ func Compare(o Objects, name string, ignored []kudo.IgnoredFields) Finding {
 		}
 	}
 	return finding
+}
+
+// lost returns the fields that the apply would get back and change, without those that are no drift.
+func (o Objects) lost(ignored []kudo.IgnoredFields) []place {
+	owned, after := fieldsOf(o.Live, o.Manager), fieldsOf(o.Applied, o.Manager)
+	all := lostFields(after, owned, place{live: o.Live.Object, applied: o.Applied.Object, exists: true})
+	return slices.DeleteFunc(all, func(field place) bool {
+		return isOwnMark(field.path) || o.IsOlder && !field.exists || isIgnored(ignored, o.Live, field.pointer())
+	})
 }
 
 // replicasPath is the field with the number of replicas of a workload.

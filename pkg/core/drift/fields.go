@@ -19,11 +19,16 @@ type fieldSet = map[string]any
 // fieldsOf returns the fields that a manager has applied and owns; nil if there are none.
 func fieldsOf(o *unstructured.Unstructured, manager string) fieldSet {
 	for _, entry := range o.GetManagedFields() {
-		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
+		if isApplied(entry, manager) {
 			return decode(entry.FieldsV1)
 		}
 	}
 	return nil
+}
+
+// isApplied reports whether an entry holds the fields that a manager has applied.
+func isApplied(entry metav1.ManagedFieldsEntry, manager string) bool {
+	return entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
 }
 
 // decode returns a field set; nil if it is malformed.
@@ -80,11 +85,12 @@ type pathElement struct{ key, name string }
 // fieldPath is the path of a field.
 type fieldPath []pathElement
 
-// place is a field in both objects: its values there, and whether the live object has it.
+// place is a field in both objects: its values there, whether the live object has it, and the fields below it after an apply.
 type place struct {
 	path          fieldPath
 	live, applied any
 	exists        bool
+	below         fieldSet
 }
 
 // pointer returns the path as a JSON pointer (RFC 6901), except that items of lists have their keys in place of an index.
@@ -108,6 +114,7 @@ func lostFields(after, owned fieldSet, at place) (lost []place) {
 		children, _ := after[key].(map[string]any)
 		below, isOwned := owned[key].(map[string]any)
 		child, known := at.child(key)
+		child.below = children
 		switch {
 		case !known, isOwned && len(children) == 0:
 			continue

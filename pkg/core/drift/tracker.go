@@ -63,7 +63,7 @@ func (t *Tracker) Of(instance, execution types.UID, isRecorded bool, now time.Ti
 	defer t.mutex.Unlock()
 	memory := t.memories[instance]
 	if memory == nil {
-		memory = &Memory{tracker: t, next: now, objects: map[Key]seen{}}
+		memory = &Memory{tracker: t, next: now, objects: map[Key]seen{}, repairs: map[Key]repairs{}}
 		if !isRecorded {
 			memory.next = now.Add(t.interval/2 + time.Duration(float64(t.interval/2)*spread(instance)))
 		}
@@ -98,8 +98,18 @@ type Memory struct {
 	round     int // zero before the first one
 	objects   map[Key]seen
 
+	// repairs holds the objects that were put back lately; isRepairing means that drift is put back.
+	repairs     map[Key]repairs
+	isRepairing bool
+
 	// isUnsure means that the recorded drift may be over: objects that are seen for the first time are compared.
 	isUnsure bool
+}
+
+// repairs are repairs of an object: how many, and when the last one was.
+type repairs struct {
+	count int
+	last  time.Time
 }
 
 // seen is the version of an object that was compared last, in which round, and what that has found.
@@ -112,6 +122,9 @@ type seen struct {
 	// failure is why the object could not be compared since; it is compared again at retry.
 	failure error
 	retry   time.Time
+
+	// at is when it was compared.
+	at time.Time
 }
 
 // StartRound starts a round if it is time. It returns when the next one starts.
@@ -137,8 +150,65 @@ func (m *Memory) IsDue(key Key, live *unstructured.Unstructured, manager string)
 	case before.failure != nil:
 		return !m.now.Before(before.retry)
 	}
-	return !known || before.round < m.round || before.digest != now.digest ||
-		before.finding.IsDrift() && (before.version != now.version || before.uid != now.uid)
+	switch {
+	case !known, before.round < m.round:
+		return true
+	case !before.finding.IsDrift():
+		return before.digest != now.digest
+	case m.MayRepair(key):
+		return true
+	}
+	return before.uid != now.uid || before.version != now.version && !m.now.Before(before.at.Add(comparisonDelay))
+}
+
+// Another writer may change an object all the time. One that differs is compared at most every comparisonDelay, and put back after minRepairDelay, twice
+// that, and so on until maxRepairDelay. Repairs before twice that are forgotten.
+const (
+	comparisonDelay = 5 * time.Second
+	minRepairDelay  = 5 * time.Second
+	maxRepairDelay  = 10 * time.Minute
+)
+
+// Repairing sets whether drift is put back.
+func (m *Memory) Repairing(is bool) { m.isRepairing = is }
+
+// MayRepair reports whether an object that differs is put back now.
+func (m *Memory) MayRepair(key Key) bool { return m.isRepairing && !m.now.Before(m.nextRepair(key)) }
+
+// nextRepair returns when an object may be put back again.
+func (m *Memory) nextRepair(key Key) time.Time {
+	before := m.repairs[key]
+	if before.count == 0 {
+		return time.Time{}
+	}
+	return before.last.Add(min(minRepairDelay<<min(before.count-1, maxShift), maxRepairDelay))
+}
+
+// maxShift is a number of repairs after which the delay is longer than maxRepairDelay.
+const maxShift = 10
+
+// NoteRepair records that an object was put back; live is the result.
+func (m *Memory) NoteRepair(key Key, live *unstructured.Unstructured, manager string) {
+	m.repairs[key] = repairs{count: m.repairs[key].count + 1, last: m.now}
+	m.Note(key, live, manager, Finding{})
+}
+
+// Wake returns when the first of these objects that differ is compared or put back again; zero if none is.
+func (m *Memory) Wake(keys []Key) (wake time.Time) {
+	for _, key := range keys {
+		s := m.objects[key]
+		next := s.at.Add(comparisonDelay)
+		switch {
+		case !s.finding.IsDrift(), s.finding.Gone && !m.isRepairing:
+			continue
+		case m.isRepairing:
+			next = m.nextRepair(key)
+		}
+		if m.now.Before(next) && (wake.IsZero() || next.Before(wake)) {
+			wake = next
+		}
+	}
+	return wake
 }
 
 // HasLost reports whether another writer has changed a field that manager owned when the object was seen last, or the object differed then.
@@ -158,7 +228,10 @@ func seenIn(live *unstructured.Unstructured, manager string) seen {
 func (m *Memory) Note(key Key, live *unstructured.Unstructured, manager string, finding Finding) {
 	now := seenIn(live, manager)
 	now.round, now.finding = m.round, finding
-	now.finding.Key = key
+	if m.repairs[key].last.Add(2 * maxRepairDelay).Before(m.now) {
+		delete(m.repairs, key)
+	}
+	now.at, now.finding.Key, now.finding.Repairs = m.now, key, m.repairs[key].count
 	m.tracker.setDrifted(m.objects[key].uid, false)
 	m.tracker.setDrifted(now.uid, finding.IsDrift())
 	m.objects[key] = now
@@ -198,6 +271,7 @@ func (m *Memory) Findings(keys []Key, areAll bool) (findings []Finding, areCompa
 		if !slices.Contains(keys, key) {
 			m.tracker.setDrifted(s.uid, false)
 			delete(m.objects, key)
+			delete(m.repairs, key)
 		}
 	}
 	for _, key := range keys {

@@ -60,6 +60,12 @@ func TestTrackerFindsWhatIsDue(t *testing.T) {
 		t.Error("its changes do not matter")
 	}
 	due(m, at("3", "b"), false, "it was compared")
+	due(m, at("4", "b"), false, "it was compared just now")
+	if wake := m.Wake([]Key{key}); !wake.Equal(start.Add(comparisonDelay)) {
+		t.Errorf("compared again at %s", wake)
+	}
+	m = memory("first", comparisonDelay)
+	due(m, at("3", "b"), false, "it has not changed")
 	due(m, at("4", "b"), true, "it may have been put back")
 	note(m, at("4", "b"), Finding{}, 0, false)
 	if tracker.IsDrifted("object") {
@@ -114,5 +120,54 @@ func checkFailures(t *testing.T, m *Memory, later func() *Memory) {
 	m.Note(drifted, at("3", "c"), manager, Finding{})
 	if failure, _ = m.Failure([]Key{drifted}); failure != nil {
 		t.Errorf("it was compared, and has failed: %v", failure)
+	}
+}
+
+// An object that another writer changes all the time is put back after delays that grow up to ten minutes, and immediately after it was left alone for long.
+func TestRepairsBackOff(t *testing.T) {
+	var (
+		now     = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		key     = Key{NamespacedName: types.NamespacedName{Name: "config"}}
+		tracker = NewTracker(time.Hour)
+		changed = Finding{Object: "config", Fields: []Difference{{Path: "/data/a"}}}
+		begin   = now
+		delays  []time.Duration
+	)
+	memory := func() *Memory {
+		m := tracker.Of("instance", "first", false, now)
+		m.Repairing(true)
+		return m
+	}
+	memory().Note(key, at("1", "b"), manager, changed)
+	for len(delays) < 10 {
+		m := memory()
+		if !m.IsDue(key, at("1", "b"), manager) || !m.MayRepair(key) {
+			t.Fatalf("after %s it is not put back", now.Sub(begin))
+		}
+		m.NoteRepair(key, at("2", "a"), manager)
+		m.Note(key, at("1", "b"), manager, changed)
+		if findings, _ := m.Findings([]Key{key}, true); findings[0].Repairs != len(delays)+1 {
+			t.Errorf("%d repairs, want %d", findings[0].Repairs, len(delays)+1)
+		}
+		wake := m.Wake([]Key{key})
+		delays, now = append(delays, wake.Sub(now)), wake.Add(-time.Millisecond)
+		if m = memory(); m.MayRepair(key) || m.IsDue(key, at("1", "b"), manager) {
+			t.Error("it is put back too early")
+		}
+		now = wake
+	}
+	if want := 5 * time.Second; delays[0] != want || delays[1] != 2*want || delays[9] != 10*time.Minute {
+		t.Errorf("delays %v", delays)
+	}
+	m := memory()
+	m.Repairing(false)
+	if m.MayRepair(key) || m.IsDue(key, at("1", "b"), manager) {
+		t.Error("it is put back while it is only reported")
+	}
+	m.NoteRepair(key, at("2", "a"), manager)
+	now = now.Add(21 * time.Minute)
+	memory().Note(key, at("3", "b"), manager, changed)
+	if findings, _ := memory().Findings([]Key{key}, true); findings[0].Repairs != 0 || !memory().MayRepair(key) {
+		t.Error("repairs of long ago count")
 	}
 }

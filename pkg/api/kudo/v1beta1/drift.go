@@ -2,19 +2,21 @@ package v1beta1
 
 // DriftMode is what the agent does about drift.
 //
-// +kubebuilder:validation:Enum=Warn;Off;""
+// +kubebuilder:validation:Enum=Warn;Repair;Off;""
 type DriftMode string
 
 const (
 	// DriftWarn means that drift is reported in condition Drifted.
 	DriftWarn DriftMode = "Warn"
+	// DriftRepair means that drift is put back as well, unless the Instance is suspended.
+	DriftRepair DriftMode = "Repair"
 	// DriftOff means that applied objects are not compared.
 	DriftOff DriftMode = "Off"
 )
 
 // DriftPolicy is what the agent does about drift: differences between what it has applied and what exists, in fields that it owns.
 type DriftPolicy struct {
-	// mode is Warn, which reports drift in condition Drifted, or Off. Defaults to Warn.
+	// mode is Warn, which reports drift in condition Drifted, Repair, which puts it back as well, or Off. Defaults to Warn.
 	// +optional
 	Mode DriftMode `json:"mode,omitempty"`
 
@@ -57,7 +59,7 @@ type IgnoredFields struct {
 	Paths []string `json:"paths"`
 }
 
-// DriftModeOrDefault returns the mode of the Instance: Warn unless it says Off.
+// DriftModeOrDefault returns the mode of the Instance; Warn if it has none.
 func (s InstanceSpec) DriftModeOrDefault() DriftMode {
 	if s.Drift == nil || s.Drift.Mode == "" {
 		return DriftWarn
@@ -98,6 +100,10 @@ type DriftedObject struct {
 	// more is the number of other fields that differ.
 	// +optional
 	More int `json:"more,omitempty"`
+
+	// repairs is how often the agent has put the object back lately. It waits longer before each further repair.
+	// +optional
+	Repairs int `json:"repairs,omitempty"`
 }
 
 // DriftedField is a field that another writer has changed or removed.
