@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -31,6 +32,16 @@ func driftOf(ctx context.Context, h *hubPart) metav1.Condition {
 // drifted matches condition Drifted with that status, and a message that contains a text.
 func drifted(status metav1.ConditionStatus, message string) types.GomegaMatcher {
 	return And(HaveField("Status", status), HaveField("Message", ContainSubstring(message)))
+}
+
+// appliedFields returns the fields that the agent has applied to an object and owns.
+func appliedFields(o client.Object) string {
+	for _, entry := range o.GetManagedFields() {
+		if entry.Manager == "addon-agent-engine" && entry.Operation == metav1.ManagedFieldsOperationApply {
+			return string(entry.FieldsV1.Raw)
+		}
+	}
+	return ""
 }
 
 var _ = Describe("Changes by other writers of what was applied", func() {
@@ -188,6 +199,96 @@ var _ = Describe("Changes by other writers of what was applied", func() {
 			eventually(ctx).Should(BeZero())
 			h.finish(ctx)
 		})
+	})
+
+	repair := func(s *kudo.InstanceSpec) { s.Drift = &kudo.DriftPolicy{Mode: kudo.DriftRepair} }
+
+	It("are put back in mode Repair, exactly, once the Instance is not suspended", func(ctx context.Context) {
+		DeferCleanup(runAgent())
+		install(ctx, standard(), func(s *kudo.InstanceSpec) {
+			s.Drift = &kudo.DriftPolicy{Mode: kudo.DriftRepair, Ignore: []kudo.IgnoredFields{{Kind: "Deployment", Paths: []string{"/spec/replicas"}}}}
+		})
+		written := h.plan(ctx, "deploy")
+		config := &corev1.ConfigMap{}
+		Expect(h.local(ctx, "-config", config)).To(BeTrue())
+
+		writeConfig(ctx, `{"data":{"value":"another","own":"more"}}`)
+		Eventually(func() []string { return h.eventsOf(ctx, "Repaired") }).Should(ConsistOf(
+			"put back: ConfigMap " + h.namespace + "/" + h.name + "-config: /data/value was changed (by intruder)"))
+		repaired := &corev1.ConfigMap{}
+		Expect(h.local(ctx, "-config", repaired)).To(BeTrue())
+		Expect(repaired.Data).To(Equal(map[string]string{"value": "one", "own": "more"}))
+		Expect(repaired.Annotations).To(Equal(config.Annotations))
+		Expect(repaired.Labels).To(Equal(config.Labels))
+		Expect(appliedFields(repaired)).To(Equal(appliedFields(config)))
+
+		By("an image, a number that is ignored, and an object that is gone")
+		write(ctx, &appsv1.Deployment{ObjectMeta: object("-app")},
+			`{"spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"app","image":"evil:latest"}]}}}}`)
+		Eventually(func() string { return h.podTemplate(ctx).Spec.Containers[0].Image }).Should(Equal("app:1"))
+		app := &appsv1.Deployment{}
+		Expect(h.local(ctx, "-app", app)).To(BeTrue())
+		Expect(app.Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
+		h.rollOut(ctx)
+		Expect(managed.Delete(ctx, &corev1.ConfigMap{ObjectMeta: object("-config")})).To(Succeed())
+		Eventually(func() string { return h.config(ctx, "-config") }).Should(Equal("one"))
+
+		By("a suspension")
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Suspend = true })
+		Eventually(func() metav1.Condition { return waitCondition(ctx, h) }).Should(HaveField("Reason", kudo.ReasonSuspended))
+		writeConfig(ctx, `{"data":{"value":"another"}}`)
+		eventually(ctx).Should(drifted(metav1.ConditionTrue, "/data/value was changed (by intruder)"))
+		Consistently(func() string { return h.config(ctx, "-config") }).Should(Equal("another"))
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Suspend = false })
+		Eventually(func() string { return h.config(ctx, "-config") }).Should(Equal("one"))
+		eventually(ctx).Should(HaveField("Status", metav1.ConditionFalse))
+		Expect(h.plan(ctx, "deploy")).To(Equal(written), "no plan ran")
+		h.finish(ctx)
+	})
+
+	It("are put back ever more rarely if another writer repeats them, in five kinds", func(ctx context.Context) {
+		locally, toManaged := environment.RecordWrites(agentLocally)
+		DeferCleanup(runAgentWith(agentOnHub, locally))
+		spec := configOnly()
+		config := spec.Templates["config.yaml"]
+		kinds := map[string]client.Object{"ConfigMap": &corev1.ConfigMap{}}
+		for kind, o := range map[string]client.Object{
+			"ServiceAccount": &corev1.ServiceAccount{}, "ResourceQuota": &corev1.ResourceQuota{}, "LimitRange": &corev1.LimitRange{}, "Secret": &corev1.Secret{},
+		} {
+			config += fmt.Sprintf("---\napiVersion: v1\nkind: %s\nmetadata: {name: \"{{ .Name }}-config\"}\n", kind)
+			kinds[kind] = o
+		}
+		spec.Templates["config.yaml"] = strings.ReplaceAll(config, "metadata: {", "metadata: {annotations: {owned: original}, ")
+		install(ctx, spec, repair)
+		before, repairs := len(h.writesOf(toManaged, nil)), metricValues("addon_drift_repairs_total", "")[""]
+
+		rounds := 0
+		Consistently(func(g Gomega) {
+			rounds++
+			for _, o := range kinds {
+				o.SetNamespace(h.namespace)
+				o.SetName(h.name + "-config")
+				patch := fmt.Sprintf(`{"metadata":{"annotations":{"owned":"intruder %d"}}}`, rounds)
+				g.Expect(managed.Patch(ctx, o, client.RawPatch("application/merge-patch+json", []byte(patch)), client.FieldOwner("intruder"))).To(Succeed())
+			}
+		}, 12*time.Second, 100*time.Millisecond).Should(Succeed())
+		Expect(rounds).To(BeNumerically(">", 20))
+		done := metricValues("addon_drift_repairs_total", "")[""] - repairs
+		Expect(done).To(And(BeNumerically(">=", len(kinds)), BeNumerically("<=", 3*len(kinds)+len(kinds))))
+		Expect(len(h.writesOf(toManaged, nil)) - before).To(BeNumerically("<=", int(done)*2+10))
+		eventually(ctx).Should(drifted(metav1.ConditionTrue, "/metadata/annotations/owned was changed (by intruder), after "))
+		Expect(h.get(ctx).Status.Drift).To(HaveLen(len(kinds)))
+		for _, o := range h.get(ctx).Status.Drift {
+			Expect(o.Repairs).To(BeNumerically(">=", 1), o.Kind)
+		}
+
+		By("the other writer being stopped")
+		Eventually(func() metav1.Condition { return driftOf(ctx, h) }).WithTimeout(40 * time.Second).Should(HaveField("Status", metav1.ConditionFalse))
+		for kind, o := range kinds {
+			Expect(managed.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
+			Expect(o.GetAnnotations()).To(HaveKeyWithValue("owned", "original"), kind)
+		}
+		h.finish(ctx)
 	})
 
 	It("are found in the next round if the agent did not run, and rounds write nothing", func(ctx context.Context) {
