@@ -62,22 +62,13 @@ func (p *pass) compare(ctx context.Context, o plan.Observation, x *execution, li
 	recorded := meta.FindStatusCondition(o.Instance.Status.Conditions, kudo.ConditionDrifted)
 	memory := p.drifts.Of(o.Instance.UID, x.UID, recorded != nil && recorded.Status != metav1.ConditionFalse, o.Now)
 	memory.Repairing(o.Instance.Spec.DriftModeOrDefault() == kudo.DriftRepair && !o.Instance.Spec.Suspend)
-	found := comparison{again: memory.StartRound()}
+	memory.StartRound()
 	keys, left := p.compareEntries(ctx, x, memory, live)
-	if left == 0 {
-		found.again = o.Now.Add(time.Millisecond)
-	}
-	findings, areCompared := memory.Findings(keys, left > 0)
-	failure, retry := memory.Failure(keys)
-	for _, earlier := range []time.Time{retry, memory.Wake(keys)} {
-		if !earlier.IsZero() && earlier.Before(found.again) {
-			found.again = earlier
-		}
-	}
-	found.stopped = drift.ZeroMessage(findings)
-	found.isKnown = len(findings) > 0 || areCompared || failure != nil || recorded != nil && left > 0
-	if condition := drift.NewCondition(findings, failure); found.isKnown {
-		found.condition, found.objects = &condition, drift.Status(findings)
+	known := memory.Result(keys, left > 0)
+	found := comparison{again: known.Again, stopped: drift.ZeroMessage(known.Findings)}
+	found.isKnown = len(known.Findings) > 0 || known.AreCompared || known.Failure != nil || recorded != nil && left > 0
+	if condition := drift.NewCondition(known.Findings, known.Failure); found.isKnown {
+		found.condition, found.objects = &condition, drift.Status(known.Findings)
 	}
 	return found
 }
@@ -126,6 +117,8 @@ func (p *pass) compareEntry(ctx context.Context, x *execution, memory *drift.Mem
 	case err != nil:
 		memory.NoteFailure(key, nil, fieldManager, err, maxBackoff)
 		return false
+	case object.Live == nil && memory.IsWaiting(key):
+		return false
 	case object.Live == nil:
 		memory.Note(key, nil, fieldManager, drift.Finding{Object: plan.Describe(object.Want), Gone: true})
 		return memory.MayRepair(key) && p.recreate(ctx, x, memory, entry, object.Want)
@@ -133,13 +126,15 @@ func (p *pass) compareEntry(ctx context.Context, x *execution, memory *drift.Mem
 		return false
 	}
 	finding, restored, err := p.compareObject(ctx, x, entry.Task, object.Live, memory.HasLost(key, object.Live, fieldManager))
-	if err != nil {
+	switch {
+	case apierrors.IsConflict(err): // it was replaced, which leads to another pass
+	case err != nil:
 		memory.NoteFailure(key, object.Live, fieldManager, err, maxBackoff)
-		return true
-	}
-	memory.Note(key, object.Live, fieldManager, finding)
-	if finding.IsDrift() && memory.MayRepair(key) {
-		p.repair(ctx, x, memory, key, finding, object.Live, restored)
+	default:
+		memory.Note(key, object.Live, fieldManager, finding)
+		if finding.IsDrift() && memory.MayRepair(key) {
+			p.repair(ctx, x, memory, key, finding, object.Live, restored)
+		}
 	}
 	return true
 }

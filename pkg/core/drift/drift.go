@@ -74,7 +74,7 @@ type Finding struct {
 // IsDrift reports whether the object differs from what was applied.
 func (f Finding) IsDrift() bool { return f.Gone || len(f.Fields) > 0 }
 
-// NewCondition returns condition Drifted for findings in the order of the objects. failed is why objects could not be compared; nil if all could.
+// NewCondition returns condition Drifted for findings in the order of the objects. failed is why objects could not be compared or put back; nil if all could.
 func NewCondition(findings []Finding, failed error) metav1.Condition {
 	condition := metav1.Condition{
 		Type: kudo.ConditionDrifted, Status: metav1.ConditionFalse, Reason: kudo.ReasonInSync, Message: "all objects are as they were applied",
@@ -88,7 +88,11 @@ func NewCondition(findings []Finding, failed error) metav1.Condition {
 	switch {
 	case len(parts) > 0:
 		condition.Status, condition.Reason = metav1.ConditionTrue, kudo.ReasonDrifted
-		condition.Message = strings.Join(text.Limit(parts, maxNamedObjects, "more objects"), "; ")
+		parts = text.Limit(parts, maxNamedObjects, "more objects")
+		if failed != nil {
+			parts = append(parts, text.OneLine(failed.Error()))
+		}
+		condition.Message = strings.Join(parts, "; ")
 	case failed != nil:
 		condition.Status, condition.Reason = metav1.ConditionUnknown, kudo.ReasonComparisonFailed
 		condition.Message = text.OneLine(failed.Error())

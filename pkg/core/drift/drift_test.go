@@ -200,7 +200,7 @@ func TestConditionIsBounded(t *testing.T) {
 	if unknown := drift.NewCondition(findings[:1], failed); unknown.Status != metav1.ConditionUnknown || unknown.Message != "the API server refuses" {
 		t.Errorf("not compared: %+v", unknown)
 	}
-	if condition := drift.NewCondition(findings[:2], failed); condition.Status != metav1.ConditionTrue {
+	if condition := drift.NewCondition(findings[:2], failed); condition.Status != metav1.ConditionTrue || condition.Message != "Secret b is gone; the API server refuses" {
 		t.Errorf("drift of other objects: %+v", condition)
 	}
 }

@@ -73,7 +73,7 @@ func (t *Tracker) Of(instance, execution types.UID, isRecorded bool, now time.Ti
 		maps.DeleteFunc(memory.objects, func(_ Key, s seen) bool { return !s.finding.IsDrift() })
 		memory.execution, memory.isUnsure = execution, isRecorded
 	}
-	memory.now = now
+	memory.now, memory.hasRepaired = now, false
 	return memory
 }
 
@@ -101,6 +101,7 @@ type Memory struct {
 	// repairs holds the objects that were put back lately; isRepairing means that drift is put back.
 	repairs     map[Key]repairs
 	isRepairing bool
+	hasRepaired bool // since now
 
 	// isUnsure means that the recorded drift may be over: objects that are seen for the first time are compared.
 	isUnsure bool
@@ -127,13 +128,12 @@ type seen struct {
 	at time.Time
 }
 
-// StartRound starts a round if it is time. It returns when the next one starts.
-func (m *Memory) StartRound() (next time.Time) {
+// StartRound starts a round if it is time.
+func (m *Memory) StartRound() {
 	if !m.now.Before(m.next) {
 		m.round++
 		m.next = m.now.Add(m.tracker.interval)
 	}
-	return m.next
 }
 
 // IsDue reports whether an object that exists has to be compared: in each round, once another writer has changed a field that manager owned, and at each
@@ -148,7 +148,7 @@ func (m *Memory) IsDue(key Key, live *unstructured.Unstructured, manager string)
 		m.objects[key] = now
 		return false
 	case before.failure != nil:
-		return !m.now.Before(before.retry)
+		return !m.IsWaiting(key)
 	}
 	switch {
 	case !known, before.round < m.round:
@@ -190,11 +190,16 @@ const maxShift = 10
 // NoteRepair records that an object was put back; live is the result.
 func (m *Memory) NoteRepair(key Key, live *unstructured.Unstructured, manager string) {
 	m.repairs[key] = repairs{count: m.repairs[key].count + 1, last: m.now}
+	m.hasRepaired = true
 	m.Note(key, live, manager, Finding{})
 }
 
-// Wake returns when the first of these objects that differ is compared or put back again; zero if none is.
-func (m *Memory) Wake(keys []Key) (wake time.Time) {
+// wake returns when the first of these objects that differ is compared or put back again, which is immediately after repairs: the health of what was put
+// back has to be judged. It is zero if none is.
+func (m *Memory) wake(keys []Key) (first time.Time) {
+	if m.hasRepaired {
+		return m.now.Add(time.Millisecond)
+	}
 	for _, key := range keys {
 		s := m.objects[key]
 		next := s.at.Add(comparisonDelay)
@@ -204,11 +209,17 @@ func (m *Memory) Wake(keys []Key) (wake time.Time) {
 		case m.isRepairing:
 			next = m.nextRepair(key)
 		}
-		if m.now.Before(next) && (wake.IsZero() || next.Before(wake)) {
-			wake = next
+		if m.now.Before(next) && (first.IsZero() || next.Before(first)) {
+			first = next
 		}
 	}
-	return wake
+	return first
+}
+
+// IsWaiting reports whether an object could not be compared or put back, and is not tried again yet.
+func (m *Memory) IsWaiting(key Key) bool {
+	s := m.objects[key]
+	return s.failure != nil && m.now.Before(s.retry)
 }
 
 // HasLost reports whether another writer has changed a field that manager owned when the object was seen last, or the object differed then.
@@ -237,7 +248,7 @@ func (m *Memory) Note(key Key, live *unstructured.Unstructured, manager string, 
 	m.objects[key] = now
 }
 
-// NoteFailure records that an object could not be compared, which is tried again after a delay. What was found before is kept.
+// NoteFailure records that an object could not be compared or put back, which is tried again after a delay. What was found before is kept.
 func (m *Memory) NoteFailure(key Key, live *unstructured.Unstructured, manager string, failure error, delay time.Duration) {
 	s, known := m.objects[key]
 	if !known {
@@ -247,8 +258,8 @@ func (m *Memory) NoteFailure(key Key, live *unstructured.Unstructured, manager s
 	m.objects[key] = s
 }
 
-// Failure returns why the first of these objects could not be compared that could not, and when the next one is tried again; nil if all could.
-func (m *Memory) Failure(keys []Key) (failure error, retry time.Time) {
+// failureOf returns why the first of these objects could not be compared or put back that could not, and when the next one is tried again; nil if all could.
+func (m *Memory) failureOf(keys []Key) (retry time.Time, failure error) {
 	for _, key := range keys {
 		s := m.objects[key]
 		if s.failure == nil {
@@ -261,12 +272,12 @@ func (m *Memory) Failure(keys []Key) (failure error, retry time.Time) {
 			retry = s.retry
 		}
 	}
-	return failure, retry
+	return retry, failure
 }
 
-// Findings returns what the last comparisons of these objects have found, in their order, and forgets other objects. areCompared is true once a round has
+// findings returns what the last comparisons of these objects have found, in their order, and forgets other objects. areCompared is true once a round has
 // compared all of them.
-func (m *Memory) Findings(keys []Key, areAll bool) (findings []Finding, areCompared bool) {
+func (m *Memory) findings(keys []Key, areAll bool) (findings []Finding, areCompared bool) {
 	for key, s := range m.objects {
 		if !slices.Contains(keys, key) {
 			m.tracker.setDrifted(s.uid, false)
@@ -281,4 +292,34 @@ func (m *Memory) Findings(keys []Key, areAll bool) (findings []Finding, areCompa
 	}
 	m.isUnsure = m.isUnsure && !areAll
 	return findings, areAll && m.round > 0
+}
+
+// Result is what is known of the objects of an Instance.
+type Result struct {
+	// Findings are what comparisons have found, in the order of the objects, and Failure is why objects could not be compared or put back.
+	Findings []Finding
+	Failure  error
+
+	// AreCompared means that a round has compared all objects.
+	AreCompared bool
+
+	// Again is when there is more to compare or to put back.
+	Again time.Time
+}
+
+// Result returns what is known of these objects, and forgets others. areAll means that all that were due were compared.
+func (m *Memory) Result(keys []Key, areAll bool) Result {
+	result := Result{Again: m.next}
+	result.Findings, result.AreCompared = m.findings(keys, areAll)
+	retry, failure := m.failureOf(keys)
+	result.Failure = failure
+	for _, earlier := range []time.Time{retry, m.wake(keys)} {
+		if !earlier.IsZero() && earlier.Before(result.Again) {
+			result.Again = earlier
+		}
+	}
+	if !areAll {
+		result.Again = m.now.Add(time.Millisecond)
+	}
+	return result
 }

@@ -45,7 +45,7 @@ func TestTrackerFindsWhatIsDue(t *testing.T) {
 	note := func(m *Memory, live *unstructured.Unstructured, found Finding, want int, compared bool) {
 		t.Helper()
 		m.Note(key, live, manager, found)
-		findings, areCompared := m.Findings([]Key{key}, true)
+		findings, areCompared := m.findings([]Key{key}, true)
 		if len(findings) != want || areCompared != compared {
 			t.Errorf("%d findings, compared %t, want %d, %t", len(findings), areCompared, want, compared)
 		}
@@ -61,7 +61,7 @@ func TestTrackerFindsWhatIsDue(t *testing.T) {
 	}
 	due(m, at("3", "b"), false, "it was compared")
 	due(m, at("4", "b"), false, "it was compared just now")
-	if wake := m.Wake([]Key{key}); !wake.Equal(start.Add(comparisonDelay)) {
+	if wake := m.wake([]Key{key}); !wake.Equal(start.Add(comparisonDelay)) {
 		t.Errorf("compared again at %s", wake)
 	}
 	m = memory("first", comparisonDelay)
@@ -86,8 +86,8 @@ func TestTrackerFindsWhatIsDue(t *testing.T) {
 
 	m.Note(key, nil, manager, Finding{Gone: true})
 	due(m, at("7", "c"), true, "it exists again")
-	m.Findings(nil, true)
-	if findings, _ := m.Findings([]Key{key}, true); len(findings) != 0 {
+	m.findings(nil, true)
+	if findings, _ := m.findings([]Key{key}, true); len(findings) != 0 {
 		t.Error("an object that is no longer applied is remembered")
 	}
 	checkFailures(t, memory("third", 30*time.Minute), func() *Memory { return memory("third", 31*time.Minute) })
@@ -109,16 +109,19 @@ func checkFailures(t *testing.T, m *Memory, later func() *Memory) {
 	if m.IsDue(drifted, at("3", "c"), manager) || m.IsDue(unknown, at("3", "c"), manager) {
 		t.Error("an object that could not be compared is compared immediately again, before others")
 	}
-	failure, retry := m.Failure([]Key{drifted, unknown})
-	if findings, _ := m.Findings([]Key{drifted, unknown}, true); len(findings) != 1 || failure != refused || !retry.Equal(m.now.Add(time.Minute)) {
+	retry, failure := m.failureOf([]Key{drifted, unknown})
+	if findings, _ := m.findings([]Key{drifted, unknown}, true); len(findings) != 1 || !errors.Is(failure, refused) || !retry.Equal(m.now.Add(time.Minute)) {
 		t.Errorf("findings %v, failure %v until %s", findings, failure, retry)
+	}
+	if !m.IsWaiting(drifted) || m.IsWaiting(Key{}) {
+		t.Error("it is put back before it is tried again")
 	}
 	m = later()
 	if !m.IsDue(drifted, at("3", "c"), manager) || m.IsDue(unknown, at("3", "c"), manager) || m.HasLost(unknown, at("1", "a"), manager) {
 		t.Error("the wrong object is compared again")
 	}
 	m.Note(drifted, at("3", "c"), manager, Finding{})
-	if failure, _ = m.Failure([]Key{drifted}); failure != nil {
+	if _, failure = m.failureOf([]Key{drifted}); failure != nil {
 		t.Errorf("it was compared, and has failed: %v", failure)
 	}
 }
@@ -146,10 +149,13 @@ func TestRepairsBackOff(t *testing.T) {
 		}
 		m.NoteRepair(key, at("2", "a"), manager)
 		m.Note(key, at("1", "b"), manager, changed)
-		if findings, _ := m.Findings([]Key{key}, true); findings[0].Repairs != len(delays)+1 {
+		if findings, _ := m.findings([]Key{key}, true); findings[0].Repairs != len(delays)+1 {
 			t.Errorf("%d repairs, want %d", findings[0].Repairs, len(delays)+1)
 		}
-		wake := m.Wake([]Key{key})
+		if wake := m.wake([]Key{key}); !wake.Equal(now.Add(time.Millisecond)) {
+			t.Errorf("after a repair it is judged at %s", wake)
+		}
+		wake := memory().wake([]Key{key})
 		delays, now = append(delays, wake.Sub(now)), wake.Add(-time.Millisecond)
 		if m = memory(); m.MayRepair(key) || m.IsDue(key, at("1", "b"), manager) {
 			t.Error("it is put back too early")
@@ -167,7 +173,7 @@ func TestRepairsBackOff(t *testing.T) {
 	m.NoteRepair(key, at("2", "a"), manager)
 	now = now.Add(21 * time.Minute)
 	memory().Note(key, at("3", "b"), manager, changed)
-	if findings, _ := memory().Findings([]Key{key}, true); findings[0].Repairs != 0 || !memory().MayRepair(key) {
+	if findings, _ := memory().findings([]Key{key}, true); findings[0].Repairs != 0 || !memory().MayRepair(key) {
 		t.Error("repairs of long ago count")
 	}
 }

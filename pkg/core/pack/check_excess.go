@@ -79,12 +79,7 @@ func tallyOf(spec *kudo.OperatorVersionSpec) *tally {
 		all.add(spec.Health[i].Group, spec.Health[i].Kind)
 	}
 	all.permissions(spec.Permissions)
-	if spec.Drift != nil {
-		for _, fields := range spec.Drift.Ignore {
-			all.add(fields.Kind, fields.Name)
-			all.add(fields.Paths...)
-		}
-	}
+	all.drift(spec.Drift)
 	for name, plan := range spec.Plans {
 		all.add(name, string(plan.Strategy))
 		for _, phase := range plan.Phases {
@@ -107,6 +102,16 @@ func (t *tally) task(task *kudo.Task) {
 	}
 	for _, file := range task.Spec.Pipe {
 		t.add(file.Key, file.Kind)
+	}
+}
+
+func (t *tally) drift(d *kudo.PackageDrift) {
+	if d == nil {
+		return
+	}
+	for _, fields := range d.Ignore {
+		t.add(fields.Kind, fields.Name)
+		t.add(fields.Paths...)
 	}
 }
 
