@@ -31,7 +31,7 @@ func Clean(s string) string {
 // Bound returns a clean copy of an answer within all limits. An answer from a cluster is untrusted.
 func Bound(d kudo.Diagnosis) kudo.Diagnosis {
 	b := bounder{pods: maxPodBytes, events: maxEventBytes, lines: maxLineBytes, truncated: d.Truncated}
-	bounded := kudo.Diagnosis{Request: text.Prefix(Clean(d.Request), maxRequest), Time: d.Time, Message: shorten(d.Message)}
+	bounded := kudo.Diagnosis{Request: cleanRequest(d.Request), Time: d.Time, Message: shorten(d.Message)}
 	for _, pod := range d.Pods {
 		b.addPod(&bounded, pod)
 	}

@@ -40,10 +40,14 @@ type Decision struct {
 	After time.Duration
 }
 
-// RequestOf returns the request for a diagnosis in the annotation of an Instance; empty if there is none. A longer value is not a time, and is shortened.
+// RequestOf returns the request for a diagnosis in the annotation of an Instance, as Bound returns it; empty if there is none. A longer value is not a
+// time, and is shortened.
 func RequestOf(instance *kudo.Instance) string {
-	return text.Prefix(strings.ToValidUTF8(instance.Annotations[kudo.AnnotationDiagnose], ""), maxRequest)
+	return cleanRequest(instance.Annotations[kudo.AnnotationDiagnose])
 }
+
+// cleanRequest returns a clean request within its limit.
+func cleanRequest(request string) string { return strings.TrimSpace(text.Prefix(Clean(request), maxRequest)) }
 
 // Decide answers each request once. An answer without content stays as long as its request, so that the request is not answered again.
 func Decide(request string, last *kudo.Diagnosis, now time.Time) Decision {
