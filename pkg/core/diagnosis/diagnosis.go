@@ -47,7 +47,9 @@ func RequestOf(instance *kudo.Instance) string {
 }
 
 // cleanRequest returns a clean request within its limit.
-func cleanRequest(request string) string { return strings.TrimSpace(text.Prefix(Clean(request), maxRequest)) }
+func cleanRequest(request string) string {
+	return strings.TrimSpace(text.Prefix(Clean(request), maxRequest))
+}
 
 // Decide answers each request once. An answer without content stays as long as its request, so that the request is not answered again.
 func Decide(request string, last *kudo.Diagnosis, now time.Time) Decision {

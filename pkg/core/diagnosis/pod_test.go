@@ -65,7 +65,7 @@ func TestDescribe(t *testing.T) {
 		"one failed": {"phase: Running, containerStatuses: [{name: app, ready: false, restartCount: 4, lastState: {terminated: {exitCode: 1}}, state: {waiting: {reason: CrashLoopBackOff}}}, {name: proxy, ready: true}]",
 			kudo.DiagnosedPod{Phase: "Running", Ready: "1/2", Restarts: 4, Reason: "container app restarts: CrashLoopBackOff (image app:1, more than 3 restarts): exited with code 1"}},
 		"control characters": {`phase: Failed, reason: "a\x1b[2Jb", message: "c\u202ed\ne"`, kudo.DiagnosedPod{Phase: "Failed", Ready: "0/2", Reason: "failed: a[2Jb: cd e"}},
-		"malformed": {"phase: 7, containerStatuses: [7, {ready: 'yes'}]", kudo.DiagnosedPod{Ready: "0/2", Reason: "status.phase is not a string"}},
+		"malformed":          {"phase: 7, containerStatuses: [7, {ready: 'yes'}]", kudo.DiagnosedPod{Ready: "0/2", Reason: "status.phase is not a string"}},
 	} {
 		pod := podNamed(t, "app-1", test.status)
 		test.want.Namespace, test.want.Name, test.want.Image = "shop", "app-1", "app:1"
