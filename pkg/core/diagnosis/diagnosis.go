@@ -2,13 +2,11 @@
 package diagnosis
 
 import (
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 const (
@@ -18,8 +16,6 @@ const (
 	maxSkew = 5 * time.Minute
 	// minInterval is the minimum time between two answers about an Instance.
 	minInterval = 10 * time.Second
-	// maxRequest is the maximum number of bytes of a request in an answer.
-	maxRequest = 64
 )
 
 // Messages of answers without content.
@@ -44,11 +40,6 @@ type Decision struct {
 // time, and is shortened.
 func RequestOf(instance *kudo.Instance) string {
 	return cleanRequest(instance.Annotations[kudo.AnnotationDiagnose])
-}
-
-// cleanRequest returns a clean request within its limit.
-func cleanRequest(request string) string {
-	return strings.TrimSpace(text.Prefix(Clean(request), maxRequest))
 }
 
 // Decide answers each request once. An answer without content stays as long as its request, so that the request is not answered again.

@@ -118,3 +118,22 @@ func TestBoundLines(t *testing.T) {
 		t.Errorf("got %q", first)
 	}
 }
+
+func TestBoundContainers(t *testing.T) {
+	d := largeAnswer()
+	for i := range d.Pods {
+		for k := range d.Pods[i].Logs {
+			d.Pods[i].Logs[k].Container = strings.Repeat("c", 256)
+		}
+	}
+	size := 0
+	for _, pod := range Bound(d).Pods {
+		size += len(pod.Name)
+		for _, log := range pod.Logs {
+			size += len(log.Container)
+		}
+	}
+	if size > maxPodBytes || size < maxPodBytes/2 {
+		t.Errorf("the names have %d bytes", size)
+	}
+}
