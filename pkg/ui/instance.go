@@ -151,7 +151,7 @@ func instanceOf(p progress.View, v visit) instanceView {
 		Inventory: instance.Status.Inventory, Unread: p.Version == nil, Commands: []string{
 			command("plan status %s --cluster %s", instance.Name, instance.Namespace), command("history %s --cluster %s", instance.Name, instance.Namespace),
 			command("events %s --cluster %s", instance.Name, instance.Namespace),
-			command("logs %s --cluster %s --cluster-context %s", instance.Name, instance.Namespace, instance.Namespace),
+			command("logs %s --cluster %s --cluster-context CONTEXT", instance.Name, instance.Namespace),
 		},
 	}
 	view.Diagnosis = diagnosisOf(instance, v.now)

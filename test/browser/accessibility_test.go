@@ -34,6 +34,9 @@ const flaws = `(() => {
   return found;
 })()`
 
+// twins returns the keys of details that others have, too: the state of details is kept by key when a page is updated.
+const twins = `[...document.querySelectorAll("details")].map((e) => e.dataset.key).filter((key, i, all) => all.indexOf(key) !== i)`
+
 // appearance emulates a width and a colour scheme.
 func appearance(width int64, scheme string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
@@ -93,6 +96,19 @@ var _ = Describe("Everyone can use", func() {
 			found = append(found, findings(page, path)...)
 		}
 		Expect(found).To(BeEmpty())
+	})
+
+	It("the answer of an agent with logs", func() {
+		address, gate := serve()
+		page := tab()
+		enter(page, address, gate)
+		open(page, address, "/clusters/cluster-01/instances/kafka")
+		_, err := chromedp.Run(page, chromedp.Evaluate[chromedp.Void](`for (const log of document.querySelectorAll("section[aria-labelledby=diagnosis] details")) log.open = true`))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(chromedp.Run(page, chromedp.Text("section[aria-labelledby=diagnosis]"))).To(And(ContainSubstring("no answer yet"), ContainSubstring("FailedScheduling"),
+			ContainSubstring("no space left on device"), ContainSubstring("It is empty")))
+		Expect(findings(page, "a diagnosis")).To(BeEmpty())
+		Expect(chromedp.Run(page, chromedp.Evaluate[[]string](twins))).To(BeEmpty(), "keys of details that are not unique")
 	})
 
 	It("graphs with versions, alternatives and clusters", func(ctx context.Context) {

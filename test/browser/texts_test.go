@@ -66,6 +66,12 @@ func reportEvil(ctx context.Context, cluster string) {
 	Expect(environment.EditStatus(ctx, hub, &kudo.Instance{ObjectMeta: key}, func(i *kudo.Instance) {
 		i.Status.Execution = &kudo.Execution{UID: "1", Plan: evil, OperatorVersion: i.Spec.OperatorVersion}
 		i.Status.PlanStatus = map[string]kudo.PlanStatus{evil: status}
+		i.Status.Diagnosis = &kudo.Diagnosis{
+			Request: "x", Time: metav1.Now(), Message: evil, Events: []kudo.DiagnosedEvent{{Object: evil, Reason: evil, Message: evil}},
+			Pods: []kudo.DiagnosedPod{{
+				Namespace: evil, Name: evil, Phase: evil, Ready: evil, Reason: evil, Image: evil, Logs: []kudo.DiagnosedLog{{Container: evil, Lines: []string{evil}}},
+			}},
+		}
 		i.Status.Inventory = []kudo.InventoryEntry{{Group: "apps", Kind: "StatefulSet", Namespace: "kafka", Name: evil}}
 		meta.SetStatusCondition(&i.Status.Conditions, metav1.Condition{Type: kudo.ConditionReady, Status: metav1.ConditionFalse, Reason: "Evil", Message: evil})
 	})).To(Succeed())

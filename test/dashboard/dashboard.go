@@ -4,6 +4,7 @@ package dashboard
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -287,5 +288,29 @@ func Instance(cluster string, failed bool) *kudo.Instance {
 		},
 		Inventory: []kudo.InventoryEntry{{Group: "apps", Kind: "StatefulSet", Namespace: "kafka", Name: "kafka"}, {Kind: "Service", Namespace: "kafka", Name: "kafka"}},
 	}
+	if failed {
+		diagnose(instance, done)
+	}
 	return instance
+}
+
+// diagnose adds the answer to a request for a diagnosis, and a request that is not answered yet.
+func diagnose(instance *kudo.Instance, at metav1.Time) {
+	instance.Annotations = map[string]string{kudo.AnnotationDiagnose: at.Add(time.Minute).UTC().Format(time.RFC3339)}
+	instance.Status.Diagnosis = &kudo.Diagnosis{
+		Request: at.UTC().Format(time.RFC3339), Time: at, Truncated: true,
+		Message: "logs cannot be read: pods \"kafka-1\" is forbidden: User \"system:serviceaccount:kafka:tandem\" cannot get resource \"pods/log\" in API group \"\"",
+		Pods: []kudo.DiagnosedPod{
+			{Namespace: "kafka", Name: "kafka-1", Phase: "Pending", Ready: "0/2", Reason: "cannot be scheduled: 3 nodes have insufficient memory",
+				Image: "registry.example.com/streaming/kafka:3.9.0"},
+			{Namespace: "kafka", Name: "kafka-0", Phase: "Running", Ready: "1/2", Restarts: 4, Image: "registry.example.com/streaming/kafka:3.9.0", Logs: []kudo.DiagnosedLog{
+				{Container: "kafka", Previous: true, Lines: []string{"INFO starts", "ERROR no space left on device: " + strings.Repeat("/var/lib/kafka", 12)}},
+				{Container: "kafka", Lines: []string{"INFO starts"}}, {Container: "exporter"},
+			}},
+		},
+		Events: []kudo.DiagnosedEvent{
+			{Time: at, Object: "Pod kafka-1", Reason: "FailedScheduling", Message: "0/3 nodes are available: 3 Insufficient memory", Count: 7},
+			{Object: "StatefulSet kafka", Reason: "SuccessfulCreate", Message: "create Pod kafka-1 in StatefulSet kafka successful", Count: 1},
+		},
+	}
 }

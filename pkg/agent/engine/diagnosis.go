@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/agent/remote"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/diagnosis"
 	"github.com/tandem-addons/tandem/pkg/core/health"
@@ -24,17 +25,20 @@ import (
 // withDiagnosis returns a status with the answer to the request for a diagnosis, and when to look at it again; zero means never.
 func (p *pass) withDiagnosis(ctx context.Context, o plan.Observation, status kudo.InstanceStatus) (kudo.InstanceStatus, time.Duration) {
 	decision := diagnosis.Decide(diagnosis.RequestOf(o.Instance), status.Diagnosis, p.clock())
-	status.Diagnosis = decision.Next
+	if decision.Next == nil {
+		status.Diagnosis = nil
+		return status, decision.After
+	}
+	d := *decision.Next
 	if decision.Gather {
 		limited, cancel := context.WithTimeout(ctx, diagnosisTimeout)
 		defer cancel()
-		d := *decision.Next
 		p.diagnose(limited, o, status.Inventory, &d)
 		if limited.Err() != nil {
 			d.Truncated = true
 		}
-		status.Diagnosis = new(diagnosis.Bound(p.view.Masker().Diagnosis(d)))
 	}
+	status.Diagnosis = new(diagnosis.Bound(p.view.Masker().Diagnosis(d))) // masks can lengthen an earlier answer, too
 	return status, decision.After
 }
 
@@ -48,7 +52,7 @@ func (p *pass) diagnose(ctx context.Context, o plan.Observation, inventory []kud
 		} else if found, err := p.podsOf(ctx, x, workload, selector); err != nil {
 			d.Message = "pods cannot be read: " + diagnosis.Clean(err.Error())
 		} else {
-			pods = append(pods, found...)
+			pods = append(pods, plan.PodsOf(workload, found)...)
 		}
 		events = append(events, p.eventsOf(ctx, workload, "")...)
 	}
@@ -107,6 +111,7 @@ func (p *pass) logsOf(ctx context.Context, pod *unstructured.Unstructured, d *ku
 			d.Message = "logs cannot be read: " + diagnosis.Clean(err.Error())
 			continue
 		}
+		d.Truncated = d.Truncated || len(text) >= remote.MaxLogBytes
 		log.Lines = diagnosis.Lines(text, p.view.Masker().Foreign)
 		logs = append(logs, log)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
@@ -65,12 +66,19 @@ func (r *Remote) Output(ctx context.Context, pod types.NamespacedName, container
 	return output.Bytes(), nil
 }
 
-// Log returns the last lines of the log of a container, or of its previous run.
+// MaxLogBytes is the maximum number of bytes of a log. The beginning of its last lines is returned if they exceed it.
+const MaxLogBytes = 64 << 10
+
+// Log returns the last lines of the log of a container, or of its previous run. The limit also holds if the node ignores it.
 func (r *Remote) Log(ctx context.Context, pod types.NamespacedName, container string, previous bool, lines int64) (string, error) {
-	const bytes = 16 << 10
-	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines, LimitBytes: ptr.To[int64](bytes)}
-	text, err := r.pods.Get().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("log").
-		VersionedParams(options, scheme.ParameterCodec).DoRaw(ctx)
+	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines, LimitBytes: ptr.To[int64](MaxLogBytes)}
+	log, err := r.pods.Get().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("log").
+		VersionedParams(options, scheme.ParameterCodec).Stream(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer log.Close()
+	text, err := io.ReadAll(io.LimitReader(log, MaxLogBytes))
 	return string(text), err
 }
 

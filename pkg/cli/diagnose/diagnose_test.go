@@ -281,3 +281,27 @@ func TestADiagnosisHoldsNoMessagesBesideSensitiveParameters(t *testing.T) {
 		t.Error("the messages of Instances are lost")
 	}
 }
+
+func TestADiagnosisHoldsNoLogsOfPackages(t *testing.T) {
+	instances := 0
+	for _, kind := range slices.Concat(ofCluster, ofMirror) {
+		if kind.kind != "Instance" {
+			continue
+		}
+		instances++
+		instance := object(t, `{kind: Instance, status: {diagnosis: {pods: [{name: app-1, logs: [{container: app, lines: [secret]}]}, 7], events: [{reason: BackOff}]}}}`)
+		kind.shorten(instance)
+		want := object(t, `{kind: Instance, status: {diagnosis: {pods: [{name: app-1}, 7], events: [{reason: BackOff}]}}}`)
+		if diff := cmp.Diff(want, instance); diff != "" {
+			t.Error(diff)
+		}
+		without := object(t, `{kind: Instance, metadata: {name: app}}`)
+		kind.shorten(without)
+		if diff := cmp.Diff(object(t, `{kind: Instance, metadata: {name: app}}`), without); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if instances != 2 {
+		t.Errorf("Instances are in %d lists", instances)
+	}
+}

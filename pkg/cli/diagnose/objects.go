@@ -67,7 +67,7 @@ var (
 	// ofCluster lists the kinds in a managed cluster's namespace on the hub.
 	ofCluster = []collected{
 		{group: addOnGroup, version: addonv1alpha1.GroupVersion.Version, kind: "ManagedClusterAddOn"},
-		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "Instance"},
+		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "Instance", shorten: withoutLogs},
 		{group: "work.open-cluster-management.io", version: "v1", kind: "ManifestWork"},
 		{group: "coordination.k8s.io", version: "v1", kind: "Lease"},
 		{group: "rbac.authorization.k8s.io", version: "v1", kind: "Role"},
@@ -76,7 +76,7 @@ var (
 	}
 	// ofMirror lists the kinds that a managed cluster mirrors from the hub.
 	ofMirror = []collected{
-		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "Instance"},
+		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "Instance", shorten: withoutLogs},
 		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "OperatorVersion"},
 		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "OperatorContent", metadata: true},
 	}
@@ -122,6 +122,20 @@ func statusOnly(object *unstructured.Unstructured) {
 	if found {
 		_ = unstructured.SetNestedField(object.Object, replicas, "spec", "replicas") // spec was removed
 	}
+}
+
+// withoutLogs removes the log lines of pods from an Instance: they may contain anything.
+func withoutLogs(instance *unstructured.Unstructured) {
+	pods, found, _ := unstructured.NestedSlice(instance.Object, "status", "diagnosis", "pods")
+	if !found {
+		return
+	}
+	for _, pod := range pods {
+		if fields, ok := pod.(map[string]any); ok {
+			delete(fields, "logs")
+		}
+	}
+	_ = unstructured.SetNestedSlice(instance.Object, pods, "status", "diagnosis", "pods") // as it was read
 }
 
 // redactMessages removes all messages from an object, and the values of labels and annotations that are not Tandem's.

@@ -7,10 +7,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// The maximum numbers of an answer, and the bytes of a text, of all pods without their logs, of all Events, and of all lines.
+// The maximum numbers of an answer, and the bytes of a text, of all pods without the lines of their logs, of all Events, and of all lines.
 const (
 	maxPods, maxEvents, maxLogs, maxLines = 20, 20, 3, 10
 
+	maxRequest    = 64
 	maxText       = 256
 	maxPodBytes   = 6 << 10
 	maxEventBytes = 4 << 10
@@ -31,7 +32,7 @@ func Clean(s string) string {
 // Bound returns a clean copy of an answer within all limits. An answer from a cluster is untrusted.
 func Bound(d kudo.Diagnosis) kudo.Diagnosis {
 	b := bounder{pods: maxPodBytes, events: maxEventBytes, lines: maxLineBytes, truncated: d.Truncated}
-	bounded := kudo.Diagnosis{Request: text.Prefix(Clean(d.Request), maxRequest), Time: d.Time, Message: shorten(d.Message)}
+	bounded := kudo.Diagnosis{Request: cleanRequest(d.Request), Time: d.Time, Message: shorten(d.Message)}
 	for _, pod := range d.Pods {
 		b.addPod(&bounded, pod)
 	}
@@ -40,6 +41,11 @@ func Bound(d kudo.Diagnosis) kudo.Diagnosis {
 	}
 	bounded.Truncated = b.truncated
 	return bounded
+}
+
+// cleanRequest returns a clean request within its limit.
+func cleanRequest(request string) string {
+	return strings.TrimSpace(text.Prefix(Clean(request), maxRequest))
 }
 
 func shorten(s string) string { return text.Truncate(Clean(s), maxText) }
@@ -74,7 +80,7 @@ func (b *bounder) addPod(to *kudo.Diagnosis, pod kudo.DiagnosedPod) {
 		return
 	}
 	for _, log := range pod.Logs {
-		if len(clean.Logs) == maxLogs {
+		if len(clean.Logs) == maxLogs || !b.take(&b.pods, shorten(log.Container)) {
 			b.truncated = true
 			break
 		}

@@ -2,13 +2,11 @@
 package diagnosis
 
 import (
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 const (
@@ -18,8 +16,6 @@ const (
 	maxSkew = 5 * time.Minute
 	// minInterval is the minimum time between two answers about an Instance.
 	minInterval = 10 * time.Second
-	// maxRequest is the maximum number of bytes of a request in an answer.
-	maxRequest = 64
 )
 
 // Messages of answers without content.
@@ -40,9 +36,10 @@ type Decision struct {
 	After time.Duration
 }
 
-// RequestOf returns the request for a diagnosis in the annotation of an Instance; empty if there is none. A longer value is not a time, and is shortened.
+// RequestOf returns the request for a diagnosis in the annotation of an Instance, as Bound returns it; empty if there is none. A longer value is not a
+// time, and is shortened.
 func RequestOf(instance *kudo.Instance) string {
-	return text.Prefix(strings.ToValidUTF8(instance.Annotations[kudo.AnnotationDiagnose], ""), maxRequest)
+	return cleanRequest(instance.Annotations[kudo.AnnotationDiagnose])
 }
 
 // Decide answers each request once. An answer without content stays as long as its request, so that the request is not answered again.

@@ -42,9 +42,17 @@ func TestDecide(t *testing.T) {
 		"a malformed request, answered": {"now", without("now", malformed, 9*Lifetime), Decision{Next: without("now", malformed, 9*Lifetime)}},
 		"a long request":                {long, nil, Decision{Next: without(long[:64], malformed, 0)}},
 		"a long request, answered":      {long, without(long[:64], malformed, 0), Decision{Next: without(long[:64], malformed, 0)}},
+		"control characters":            {"\x1b[31m\u202e now\t ", nil, Decision{Next: without("[31m now", malformed, 0)}},
+		"only control characters":       {" \t\u202e\n", nil, Decision{}},
+		"a blank at the limit":          {long[:63] + " y", nil, Decision{Next: without(long[:63], malformed, 0)}},
 	} {
-		if diff := cmp.Diff(test.want, Decide(RequestOf(instanceWith(test.annotation)), test.last, now)); diff != "" {
+		request := RequestOf(instanceWith(test.annotation))
+		got := Decide(request, test.last, now)
+		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
+		}
+		if got.Next != nil && Bound(*got.Next).Request != got.Next.Request {
+			t.Errorf("%s: once it is bounded, it answers request %q", name, Bound(*got.Next).Request)
 		}
 	}
 }
@@ -108,5 +116,24 @@ func TestBoundLines(t *testing.T) {
 	}
 	if first := got.Pods[0].Logs[0].Lines; len(first) != maxLines || first[maxLines-1] != "last line" {
 		t.Errorf("got %q", first)
+	}
+}
+
+func TestBoundContainers(t *testing.T) {
+	d := largeAnswer()
+	for i := range d.Pods {
+		for k := range d.Pods[i].Logs {
+			d.Pods[i].Logs[k].Container = strings.Repeat("c", 256)
+		}
+	}
+	size := 0
+	for _, pod := range Bound(d).Pods {
+		size += len(pod.Name)
+		for _, log := range pod.Logs {
+			size += len(log.Container)
+		}
+	}
+	if size > maxPodBytes || size < maxPodBytes/2 {
+		t.Errorf("the names have %d bytes", size)
 	}
 }

@@ -40,7 +40,8 @@ func Choose(pods []unstructured.Unstructured) (chosen []unstructured.Unstructure
 func Describe(pod *unstructured.Unstructured) kudo.DiagnosedPod {
 	d := kudo.DiagnosedPod{Namespace: pod.GetNamespace(), Name: pod.GetName(), Phase: textOf(pod.Object, "status", "phase")}
 	if result := health.Of(pod); result.Status != health.Healthy {
-		_, d.Reason, _ = strings.Cut(result.Message, ": ")
+		_, reason, _ := strings.Cut(result.Message, ": ")
+		d.Reason = Clean(reason)
 	}
 	if pod.GetDeletionTimestamp() != nil {
 		d.Phase = "Terminating"
@@ -124,9 +125,10 @@ func lastSeen(event map[string]any) metav1.Time {
 	return metav1.Time{}
 }
 
+// textOf returns a clean text of an object: sensitive values are masked after that.
 func textOf(object map[string]any, fields ...string) string {
 	s, _, _ := unstructured.NestedString(object, fields...)
-	return s
+	return Clean(s)
 }
 
 func listOf(object map[string]any, fields ...string) []map[string]any {

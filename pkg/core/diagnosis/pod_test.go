@@ -64,7 +64,8 @@ func TestDescribe(t *testing.T) {
 			kudo.DiagnosedPod{Phase: "Running", Ready: "2/2", Restarts: 3}},
 		"one failed": {"phase: Running, containerStatuses: [{name: app, ready: false, restartCount: 4, lastState: {terminated: {exitCode: 1}}, state: {waiting: {reason: CrashLoopBackOff}}}, {name: proxy, ready: true}]",
 			kudo.DiagnosedPod{Phase: "Running", Ready: "1/2", Restarts: 4, Reason: "container app restarts: CrashLoopBackOff (image app:1, more than 3 restarts): exited with code 1"}},
-		"malformed": {"phase: 7, containerStatuses: [7, {ready: 'yes'}]", kudo.DiagnosedPod{Ready: "0/2", Reason: "status.phase is not a string"}},
+		"control characters": {`phase: Failed, reason: "a\x1b[2Jb", message: "c\u202ed\ne"`, kudo.DiagnosedPod{Phase: "Failed", Ready: "0/2", Reason: "failed: a[2Jb: cd e"}},
+		"malformed":          {"phase: 7, containerStatuses: [7, {ready: 'yes'}]", kudo.DiagnosedPod{Ready: "0/2", Reason: "status.phase is not a string"}},
 	} {
 		pod := podNamed(t, "app-1", test.status)
 		test.want.Namespace, test.want.Name, test.want.Image = "shop", "app-1", "app:1"
@@ -117,12 +118,12 @@ func TestEvents(t *testing.T) {
 	}
 	got := Events([]unstructured.Unstructured{
 		event("reason: Old, lastTimestamp: '2026-01-02T03:04:05Z', count: 7"),
-		event("reason: Odd, eventTime: yesterday"),
+		event(`reason: Odd, eventTime: yesterday, message: "ge\x00heim\u200b\nb"`),
 		event("reason: New, message: why, eventTime: '2026-01-02T03:04:06.123456Z', series: {count: 3, lastObservedTime: '2026-01-02T03:04:07.5Z'}"),
 	})
 	want := []kudo.DiagnosedEvent{
 		{Object: "Pod app-1", Reason: "New", Message: "why", Count: 3, Time: at("03:04:07")}, {Object: "Pod app-1", Reason: "Old", Count: 7, Time: at("03:04:05")},
-		{Object: "Pod app-1", Reason: "Odd", Count: 1},
+		{Object: "Pod app-1", Reason: "Odd", Message: "geheim b", Count: 1},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

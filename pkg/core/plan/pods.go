@@ -65,6 +65,28 @@ func PodSelector(live *unstructured.Unstructured) labels.Selector {
 	return pods
 }
 
+// PodsOf returns the pods that a workload controls. A selector can match pods of other workloads in the same namespace. The ReplicaSets of a Deployment
+// are not read: their names are those of the Deployment and the hash of the pod's template.
+func PodsOf(workload *unstructured.Unstructured, pods []unstructured.Unstructured) []unstructured.Unstructured {
+	isDeployment := workload.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	var controlled []unstructured.Unstructured
+	for _, pod := range pods {
+		owner := metav1.GetControllerOfNoCopy(&pod)
+		switch {
+		case owner == nil:
+		case isDeployment:
+			group, _ := schema.ParseGroupVersion(owner.APIVersion)
+			hash := pod.GetLabels()["pod-template-hash"]
+			if hash != "" && group.Group == "apps" && owner.Kind == "ReplicaSet" && owner.Name == workload.GetName()+"-"+hash {
+				controlled = append(controlled, pod)
+			}
+		case owner.UID == workload.GetUID() && owner.UID != "":
+			controlled = append(controlled, pod)
+		}
+	}
+	return controlled
+}
+
 // FirstUnhealthyPod returns the first unhealthy pod, failed ones before others and then by name, and a description of its problem; nil if
 // all are healthy. Without a readiness probe, a container is ready while it runs, even if it fails repeatedly. Therefore, if all pods are
 // healthy, a pod whose container was just restarted after a failure is described as if the container were still waiting for the restart.

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -205,5 +206,34 @@ func TestFirstUnboundClaim(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestPodsOf(t *testing.T) {
+	const (
+		deployment  = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: app, uid: d}}"
+		statefulSet = "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: app, uid: s}}"
+		withoutUID  = "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: app}}"
+		pod         = "{apiVersion: v1, kind: Pod, metadata: {name: app-1, labels: {pod-template-hash: '%s'}, ownerReferences: [{apiVersion: %s, kind: %s, name: %s, uid: '%s', controller: %t}]}}"
+	)
+	for name, test := range map[string]struct {
+		workload, pod string
+		want          bool
+	}{
+		"of a StatefulSet":                           {statefulSet, fmt.Sprintf(pod, "", "apps/v1", "StatefulSet", "app", "s", true), true},
+		"of another StatefulSet":                     {statefulSet, fmt.Sprintf(pod, "", "apps/v1", "StatefulSet", "app", "t", true), false},
+		"of another controller":                      {statefulSet, fmt.Sprintf(pod, "", "apps/v1", "StatefulSet", "app", "s", false), false},
+		"of none":                                    {statefulSet, "{apiVersion: v1, kind: Pod, metadata: {name: app-1}}", false},
+		"of a StatefulSet without uid":               {withoutUID, fmt.Sprintf(pod, "", "apps/v1", "StatefulSet", "app", "", true), false},
+		"of a Deployment":                            {deployment, fmt.Sprintf(pod, "5f6", "apps/v1", "ReplicaSet", "app-5f6", "r", true), true},
+		"of another Deployment":                      {deployment, fmt.Sprintf(pod, "5f6", "apps/v1", "ReplicaSet", "shop-5f6", "r", true), false},
+		"of a Deployment whose name begins with it":  {deployment, fmt.Sprintf(pod, "5f6", "apps/v1", "ReplicaSet", "app-shop-5f6", "r", true), false},
+		"of a Deployment, without a hash":            {deployment, fmt.Sprintf(pod, "", "apps/v1", "ReplicaSet", "app-", "r", true), false},
+		"of a kind of the name of another API group": {deployment, fmt.Sprintf(pod, "5f6", "example.com/v1", "ReplicaSet", "app-5f6", "r", true), false},
+	} {
+		kept := plan.PodsOf(parseObject(t, test.workload), []unstructured.Unstructured{*parseObject(t, test.pod)})
+		if got := len(kept) == 1; got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
 	}
 }

@@ -39,7 +39,7 @@ var shown = map[string][]string{
 	"/clusters/cluster-01":             {"addon-agent v0.9.0", "kubectl addon tree --cluster cluster-01"},
 	"/clusters/cluster-02/addons/shop": {"kafka -&gt; zookeeper), which is not installed: enable it", "kubectl addon enable zookeeper --cluster cluster-02"},
 	"/clusters/cluster-01/instances/kafka": {"Phase <b>brokers</b>", "insufficient memory", "BROKERS", "StatefulSet kafka/kafka", "5m", "kubectl addon history kafka --cluster cluster-01",
-		"kubectl addon events kafka --cluster cluster-01", "kubectl addon logs kafka --cluster cluster-01 --cluster-context cluster-01"},
+		"kubectl addon events kafka --cluster cluster-01", "kubectl addon logs kafka --cluster cluster-01 --cluster-context CONTEXT"},
 	"/addons/kafka/history": {"The last execution on 10 clusters", `<a href="/clusters/cluster-01/instances/kafka#history">cluster-01</a> <b>deploy</b>`, "kafka-3.8.1-1.3.0 -&gt; " + fleet.Version,
 		"Revision 2, version: BROKERS", "kubectl addon history kafka"},
 	"/packages": {fleet.Version, "kubectl addon package list"},
