@@ -73,7 +73,7 @@ var _ = Describe("the drift of Instances", func() {
 		Expect(both.code).To(Equal(cli.ExitFailure))
 		Expect(both.out).To(ContainSubstring("  - 3\n  + 0\n"))
 		Expect(run(ctx, "drift", "kafkaa", "-l", "drift=shown").err).To(MatchError(
-			`no Instance "kafkaa" on the selected clusters: did you mean "kafka"?; Instances: kafka, shop`))
+			`no Instance "kafkaa" on the selected clusters (did you mean kafka?); Instances: kafka, shop`))
 		Expect(completions(ctx, "drift", "--cluster", one, "")).To(Equal([]string{"shop"}))
 		Expect(completions(ctx, "drift", "shop", "--cluster", two, "")).To(Equal([]string{"kafka"}))
 	})
@@ -91,11 +91,13 @@ var _ = Describe("the drift of Instances", func() {
 		Expect(run(ctx, "drift", "--as", user).err).To(MatchError(ContainSubstring("listing the Instances of all clusters")))
 
 		By("deleting the Instance")
-		shop.Finalizers = []string{"example.com/held"}
-		Expect(hub.Update(ctx, shop)).To(Succeed())
+		hold := func(finalizers ...string) {
+			GinkgoHelper()
+			Expect(environment.Edit(ctx, hub, shop, func(i *kudo.Instance) { i.Finalizers = finalizers })).To(Succeed())
+		}
+		hold("example.com/held")
 		Expect(hub.Delete(ctx, shop)).To(Succeed())
 		Expect(run(ctx, "drift", "--cluster", cluster).out).To(Equal("The selected clusters have no Instances.\n"))
-		shop.Finalizers = nil
-		Expect(hub.Update(ctx, shop)).To(Succeed())
+		hold()
 	})
 })
