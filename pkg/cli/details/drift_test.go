@@ -14,8 +14,8 @@ import (
 	"github.com/tandem-addons/tandem/test/forged"
 )
 
-// compared returns an Instance with condition Drifted.
-func compared(cluster, name string, status metav1.ConditionStatus, reason, message string, objects ...kudo.DriftedObject) *kudo.Instance {
+// newCompared returns an Instance with condition Drifted.
+func newCompared(cluster, name string, status metav1.ConditionStatus, reason, message string, objects ...kudo.DriftedObject) *kudo.Instance {
 	return &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name},
 		Status: kudo.InstanceStatus{
@@ -25,9 +25,9 @@ func compared(cluster, name string, status metav1.ConditionStatus, reason, messa
 	}
 }
 
-// drifted returns an Instance with every kind of difference.
-func drifted() *kudo.Instance {
-	return compared("cluster1", "shop", metav1.ConditionTrue, kudo.ReasonDrifted, "Deployment shop/web: /spec/replicas is 0 instead of 3 (by kubectl-scale)",
+// newDrifted returns an Instance with every kind of difference.
+func newDrifted() *kudo.Instance {
+	return newCompared("cluster1", "shop", metav1.ConditionTrue, kudo.ReasonDrifted, "Deployment shop/web: /spec/replicas is 0 instead of 3 (by kubectl-scale)",
 		kudo.DriftedObject{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", More: 2, Fields: []kudo.DriftedField{
 			{Path: "/spec/replicas", Applied: "3", Live: "0", Managers: []string{"kubectl-scale"}},
 			{Path: "/spec/template/spec/containers/web/image", Applied: "web:1.2", Live: "evil:latest", Managers: []string{"kubectl-edit", "kubectl-scale"}},
@@ -42,7 +42,7 @@ func drifted() *kudo.Instance {
 // forgedDrift returns an Instance whose agent reports texts that control a terminal, or look like other lines.
 func forgedDrift() *kudo.Instance {
 	const hostile = "web\x1b[2J\n  - 1\r\u202e"
-	return compared("cluster1", "shop", metav1.ConditionTrue, hostile, hostile, kudo.DriftedObject{Kind: hostile, Namespace: hostile, Name: hostile, More: -1,
+	return newCompared("cluster1", "shop", metav1.ConditionTrue, hostile, hostile, kudo.DriftedObject{Kind: hostile, Namespace: hostile, Name: hostile, More: -1,
 		Fields: []kudo.DriftedField{{Path: "/" + hostile, Applied: hostile, Live: hostile, Managers: []string{hostile}}, {Path: "/spec/replicas", Applied: "1"}}})
 }
 
@@ -56,13 +56,13 @@ func driftsOf() []progress.Drift {
 	}
 	var drifts []progress.Drift
 	for _, instance := range []*kudo.Instance{
-		compared("cluster3", "kafka", metav1.ConditionTrue, kudo.ReasonDrifted, "20 objects", many...),
-		compared("cluster2", "kafka", metav1.ConditionUnknown, kudo.ReasonComparisonFailed, "comparing StatefulSet kafka/kafka: admission webhook \"x\"\ndoes not support dry run"),
-		drifted(), off,
-		compared("cluster1", "zookeeper", metav1.ConditionFalse, kudo.ReasonInSync, "all objects are as they were applied"),
-		compared("cluster2", "zookeeper", metav1.ConditionFalse, kudo.ReasonInSync, "all objects are as they were applied"),
+		newCompared("cluster3", "kafka", metav1.ConditionTrue, kudo.ReasonDrifted, "20 objects", many...),
+		newCompared("cluster2", "kafka", metav1.ConditionUnknown, kudo.ReasonComparisonFailed, "comparing StatefulSet kafka/kafka: admission webhook \"x\"\ndoes not support dry run"),
+		newDrifted(), off,
+		newCompared("cluster1", "zookeeper", metav1.ConditionFalse, kudo.ReasonInSync, "all objects are as they were applied"),
+		newCompared("cluster2", "zookeeper", metav1.ConditionFalse, kudo.ReasonInSync, "all objects are as they were applied"),
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster4", Name: "kafka"}},
-		compared("cluster4", "shop", metav1.ConditionTrue, kudo.ReasonDrifted, "ConfigMap shop/settings is gone"),
+		newCompared("cluster4", "shop", metav1.ConditionTrue, kudo.ReasonDrifted, "ConfigMap shop/settings is gone"),
 	} {
 		drifts = append(drifts, progress.DriftOf(instance))
 	}
@@ -100,7 +100,7 @@ func TestDriftOfAnInstance(t *testing.T) {
 
 // FuzzForgedDrift prints forged drift: no text of an agent adds a line.
 func FuzzForgedDrift(f *testing.F) {
-	for _, seed := range forged.Seeds(200, forged.Words{}, drifted().Status) {
+	for _, seed := range forged.Seeds(200, forged.Words{}, newDrifted().Status) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, encoded string) {
