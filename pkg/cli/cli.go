@@ -89,7 +89,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 		}},
 		section{"Status", []*cobra.Command{
 			inspect.NewCmdGet(f, nil), inspect.NewCmdFleet(f, nil), inspect.NewCmdTree(f, nil), inspect.NewCmdWhy(f, nil),
-			inspect.NewCmdDependents(f, nil),
+			inspect.NewCmdDependents(f, nil), details.NewCmdDrift(f, nil),
 			group("what-if", "Show what a change would affect",
 				whatif.NewCmdDisable(f, nil), whatif.NewCmdKubernetes(f, nil), whatif.NewCmdUpgrade(f, nil)),
 			details.NewCmdHistory(f, nil), details.NewCmdValues(f, nil), details.NewCmdEvents(f, nil), details.NewCmdLogs(f, nil),

@@ -93,13 +93,14 @@ func completeFlags(cmd *cobra.Command, f *hubclient.Factory) {
 	}
 }
 
-// argumentCompletion completes the arguments of those names.
+// argumentCompletion completes the arguments of those names. The last one may be given several times if the command's Use has an ellipsis.
 func argumentCompletion(f *hubclient.Factory, arguments []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) >= len(arguments) {
+		last := len(arguments) - 1
+		if len(args) > last && !strings.Contains(cmd.Use, "...") {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		found, onHub := argumentChoices[arguments[len(args)]]
+		found, onHub := argumentChoices[arguments[min(len(args), last)]]
 		if !onHub || packages.IsPath(typed) {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
@@ -111,10 +112,11 @@ func argumentCompletion(f *hubclient.Factory, arguments []string) cobra.Completi
 func argumentsOf(cmd *cobra.Command) []string {
 	var names []string
 	for _, part := range strings.Fields(cmd.Use)[1:] {
-		if strings.HasPrefix(part, "-") {
+		name := strings.Trim(part, "[].")
+		if strings.HasPrefix(name, "-") {
 			break
 		}
-		names = append(names, strings.Trim(part, "[]."))
+		names = append(names, name)
 	}
 	return names
 }

@@ -17,6 +17,7 @@ func TestArgumentsOf(t *testing.T) {
 		"tree [ADDON] --cluster CLUSTER": {"ADDON"},
 		"run NAME PLAN --cluster C":      {"NAME", "PLAN"},
 		"diff FROM TO":                   {"FROM", "TO"},
+		"drift [NAME...] [--cluster C]":  {"NAME"},
 	} {
 		if diff := cmp.Diff(want, argumentsOf(&cobra.Command{Use: use})); diff != "" {
 			t.Errorf("%s: %s", use, diff)

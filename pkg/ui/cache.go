@@ -327,6 +327,7 @@ func trim(object any) (any, error) {
 		if o.Status.Diagnosis != nil {
 			o.Status.Diagnosis = new(diagnosis.Bound(*o.Status.Diagnosis))
 		}
+		o.Status.Drift = nil // pages show the condition
 		o.Status.History = slices.Clone(progress.Revisions{Revisions: o.Status.History}.Last().Revisions)
 	case *kudo.OperatorVersion:
 		o.Spec.Templates = nil

@@ -154,6 +154,9 @@ func instanceOf(p progress.View, v visit) instanceView {
 			command("logs %s --cluster %s --cluster-context CONTEXT", instance.Name, instance.Namespace),
 		},
 	}
+	if progress.DriftOf(instance).State == progress.DriftFound {
+		view.Commands = append(view.Commands, command("drift %s --cluster %s", instance.Name, instance.Namespace))
+	}
 	view.Diagnosis = diagnosisOf(instance, v.now)
 	view.Conditions = conditionRows(view.Status.Conditions, v.now)
 	if parent := instance.Parent(); parent != nil {

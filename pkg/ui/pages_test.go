@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -155,6 +156,10 @@ func TestPages(t *testing.T) {
 		Events: []kudo.DiagnosedEvent{{Time: at, Object: "Pod kafka-0", Reason: "BackOff", Message: "<i>", Count: 3}, {Object: "Pod kafka-0"}},
 	}
 	golden(t, "instance-diagnosis", frame{Title: "kafka on cluster1", Template: "instance", View: instanceOf(progress.View{Instance: asked}, visit{now: at.Add(time.Minute)})})
+	changed := instance.DeepCopy()
+	meta.SetStatusCondition(&changed.Status.Conditions, metav1.Condition{Type: kudo.ConditionDrifted, Status: metav1.ConditionTrue, Reason: kudo.ReasonDrifted, LastTransitionTime: at,
+		Message: "Deployment kafka/ui: /spec/replicas is 0 instead of 1 (by kubectl-scale)"})
+	golden(t, "instance-drift", frame{Title: "kafka on cluster1", Template: "instance", View: instanceOf(progress.View{Instance: changed}, visit{now: at.Add(time.Minute)})})
 	golden(t, "absent", frame{Title: "Not found", Template: "absent", View: hiddenText(errAbsent)})
 }
 

@@ -1,3 +1,3 @@
-// Package details implements the commands that show details of one Instance or add-on: its history, its parameters, its events and the logs of its
-// pods. It only reads the hub and, for logs, the managed cluster.
+// Package details implements the commands that show details of Instances and add-ons: their history, parameters, events and drift, and the logs of
+// their pods. It only reads the hub and, for logs, the managed cluster.
 package details

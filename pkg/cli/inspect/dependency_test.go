@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -142,6 +143,9 @@ func TestWhyText(t *testing.T) {
 			With("shop", sample.Works).With("vault", sample.Works).WithVerdicts().Plans("vault"),
 		"why-missing":   sample.NewCluster("shop:").With("shop", sample.Missing, sample.Resolved).WithExecution("shop", "deploy"),
 		"why-unhealthy": sample.NewCluster("shop:").With("shop", sample.Unhealthy, sample.Resolved).WithExecution("shop", "deploy"),
+		"why-drifted":   withDrift(sample.NewCluster("shop:").With("shop", sample.Works, sample.Resolved)),
+		"why-scaled-to-zero": withDrift(sample.NewCluster("shop:").With("shop", sample.Resolved, sample.Condition(addonv1alpha1.ConditionAvailable, "False", kudo.ReasonUnhealthy,
+			"Deployment shop/web: has 0 replicas where 3 were applied (by kubectl-scale)"))),
 		"why-two-causes": sample.NewCluster("shop: kafka search", "kafka: zookeeper", "search:", "zookeeper:").
 			With("shop", sample.Works).With("kafka", sample.Works).With("search", sample.Fails).WithVerdicts(),
 		"why-waiting":        chain().With("shop", sample.NotThereYet, sample.Held).With("kafka", sample.Works).With("zookeeper", sample.Works).WithDeletion("kafka").WithVerdicts(),
@@ -207,6 +211,16 @@ func TestWhyText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, why.Of(view.Cluster, "shop", sample.Now).Text()) })
 	}
+}
+
+// withDrift adds the Instance of add-on shop, objects of which differ from what its last plan has applied.
+func withDrift(view sample.Cluster) sample.Cluster {
+	instance := sample.Instance()
+	instance.Name, instance.OwnerReferences = "shop", []metav1.OwnerReference{{Kind: "ManagedClusterAddOn", Name: "shop", Controller: ptr.To(true)}}
+	instance.Status.Execution = &kudo.Execution{Plan: kudo.DeployPlan}
+	instance.Status.Conditions = []metav1.Condition{sample.Condition(kudo.ConditionDrifted, "True", kudo.ReasonDrifted, "Deployment shop/web: /spec/replicas is 0 instead of 3")}
+	view.Instances = map[string]*kudo.Instance{"shop": instance}
+	return view
 }
 
 // stuck returns a cluster without add-ons, for rollouts of shop and kafka that wait for each other.

@@ -35,6 +35,7 @@ var painter = strings.NewReplacer(
 var cellColors = []struct{ prefix, color string }{
 	{"available,", yellow}, {"available", green}, {"not available", red}, {"not installed", red}, {"no such", red},
 	{"unknown", yellow}, {"blocked", yellow}, {"degraded", yellow}, {"waiting", cyan}, {"removing", dim}, {"deleted", dim},
+	{"drifted", yellow}, {"comparison failed", yellow},
 	{string(kudo.Complete), green}, {string(kudo.InProgress), cyan}, {string(kudo.FatalError), red}, {string(kudo.Error), yellow},
 	{string(kudo.Pending), dim}, {string(kudo.NeverRun), dim},
 }

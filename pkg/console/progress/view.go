@@ -1,5 +1,5 @@
-// Package progress describes the progress of an Instance: its plans, phases and steps, their last runs, and what its last change waits for.
-// It is pure and touches no cluster.
+// Package progress describes the progress of an Instance: its plans, phases and steps, their last runs, what its last change waits for, and its
+// drift. It is pure and touches no cluster.
 package progress
 
 import (

@@ -23,6 +23,7 @@ var (
 	noSecret      = regexp.MustCompile(`\bSecret ([a-z0-9-]+)/([a-z0-9.-]+) does not exist: create it with key "([A-Za-z0-9._-]+)"`)
 	noKey         = regexp.MustCompile(`\bSecret ([a-z0-9-]+)/([a-z0-9.-]+) has no key "([A-Za-z0-9._-]+)"`)
 	noClass       = regexp.MustCompile(`\bStorageClass ([a-z0-9.-]+) does not exist`)
+	scaledToZero  = regexp.MustCompile(`: has 0 replicas where [0-9]+ were applied(?: \(by .*\))?$`)
 	noDefault     = "the cluster has no default StorageClass"
 	exceededQuota = regexp.MustCompile(`\bexceeded quota: ([a-z0-9.-]+)`)
 	held          = regexp.MustCompile(`\b([A-Z][A-Za-z0-9]+) (?:([a-z0-9-]+)/)?([a-z0-9.:-]+): is being deleted, held by finalizer ([a-zA-Z0-9./-]+(?:, [a-zA-Z0-9./-]+)*)`)

@@ -1,6 +1,7 @@
 package why_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -255,5 +256,51 @@ func TestWhyNamesAddonManagerIfItHasNotProcessedThePlanBasedAddOn(t *testing.T) 
 		"takes longer than a few seconds, check that addon-manager is running on the hub." + planStatus
 	if text := why.Of(view.Cluster, "shop", sample.Now).Text(); text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
+	}
+}
+
+// TestWhyNamesDrift covers an Instance and its children that differ from what was applied: a plan that runs or has failed leaves the condition as it was.
+func TestWhyNamesDrift(t *testing.T) {
+	drifted := func(i *kudo.Instance) {
+		i.Status.Conditions = append(i.Status.Conditions, sample.Condition(kudo.ConditionDrifted, "True", kudo.ReasonDrifted, "ConfigMap x is gone"))
+	}
+	inSync := func(i *kudo.Instance) {
+		i.Status.Conditions = append(i.Status.Conditions, sample.Condition(kudo.ConditionDrifted, "False", kudo.ReasonInSync, ""))
+	}
+	ran := func(i *kudo.Instance) { i.Status.Execution = &kudo.Execution{Plan: "update"} }
+	unhealthy := func(message string) metav1.Condition {
+		return sample.Condition(addonv1alpha1.ConditionAvailable, "False", kudo.ReasonUnhealthy, message)
+	}
+	const (
+		again = "kubectl addon plan run shop deploy --cluster cluster1"
+		look  = "kubectl addon drift shop --cluster cluster1"
+		zero  = "Deployment a/b: has 0 replicas where 3 were applied"
+	)
+	for name, test := range map[string]struct {
+		condition   metav1.Condition
+		root, child func(*kudo.Instance)
+		want        []string
+	}{
+		"in sync":                    {sample.Works, inSync, inSync, nil},
+		"an add-on":                  {sample.Works, drifted, inSync, []string{look}},
+		"a child":                    {sample.Works, inSync, drifted, []string{"kubectl addon drift shop.db --cluster cluster1"}},
+		"both":                       {sample.Works, drifted, drifted, []string{look, "kubectl addon drift shop.db --cluster cluster1"}},
+		"an unhealthy add-on":        {unhealthy("Deployment a/b: 0 of 3 replicas ready"), drifted, inSync, []string{look}},
+		"a failed plan":              {sample.Fails, drifted, inSync, []string{"kubectl addon plan run shop update --cluster cluster1"}},
+		"scaled to zero":             {unhealthy(zero), drifted, inSync, []string{again, look}},
+		"scaled to zero by a writer": {unhealthy(zero + " (by a, b (c) and 2 more)"), inSync, inSync, []string{again}},
+		"a container that says so":   {unhealthy(`Pod a/b: failed: "x` + zero + `"`), inSync, inSync, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := instanceOf("shop", ran, test.root)
+			child := instanceOf("shop.db", test.child)
+			child.UID, child.OwnerReferences = "child", []metav1.OwnerReference{*metav1.NewControllerRef(root, kudo.GroupVersion.WithKind("Instance"))}
+			view := sample.NewCluster("shop:").With("shop", test.condition, sample.Resolved).Cluster
+			view.Instances = map[string]*kudo.Instance{root.Name: root, child.Name: child}
+			commands := slices.DeleteFunc(why.Of(view, "shop", sample.Now).Data("shop").Commands, func(command string) bool { return strings.Contains(command, " status ") })
+			if !slices.Equal(commands, test.want) {
+				t.Errorf("got %q, want %q", commands, test.want)
+			}
+		})
 	}
 }

@@ -82,6 +82,7 @@ func (e *Explanation) explainInstalled(addOn *addonv1alpha1.ManagedClusterAddOn,
 		e.explainLag(addOn, seen, verdict.Reason())
 	}
 	e.explainOwnProblems(addOn)
+	e.explainDrift(addOn)
 	e.suggestFix(addOn)
 	if len(e.sentences) == 1 && seen.Available == metav1.ConditionTrue && !e.isUpdateUnknown(addOn) {
 		e.addSentence("Nothing to do.")
@@ -307,7 +308,7 @@ func (e *Explanation) explainFailure(subject string, addOn *addonv1alpha1.Manage
 }
 
 // suggestRetry suggests running a plan again if that fixes the reported problem of a plan-based add-on: missing objects are re-created,
-// and a failed plan restarts from the beginning.
+// replicas are restored, and a failed plan restarts from the beginning.
 func (e *Explanation) suggestRetry(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	instance := e.view.Instances[addOn.Name]
 	if instance == nil || instance.Status.Execution == nil || progress.RunningPlan(instance) != "" {
@@ -321,6 +322,9 @@ func (e *Explanation) suggestRetry(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	case plan.IsMissing(*available):
 		again = kudo.DeployPlan
 		e.addSentence("Plan %s re-creates the missing object: run it again.", again)
+	case available.Reason == kudo.ReasonUnhealthy && scaledToZero.MatchString(available.Message):
+		again = kudo.DeployPlan
+		e.addSentence("Plan %s restores the replicas: run it again.", again)
 	case available.Reason == kudo.ReasonPlanFailed:
 		again = e.adviseAfterFailure(addOn, instance.Status)
 	default:
@@ -362,6 +366,21 @@ func (e *Explanation) explainOwnProblems(addOn *addonv1alpha1.ManagedClusterAddO
 	if degraded != nil && degraded.Status == metav1.ConditionTrue && !dependency.IsReason(degraded.Reason) {
 		e.addSentence("It reports that it is degraded for a reason other than its dependencies: %s.", reasonText(degraded))
 		e.suggestDetails(addOn)
+	}
+}
+
+// explainDrift states which Instances of an add-on differ from what was applied, if that is not the result of a plan.
+func (e *Explanation) explainDrift(addOn *addonv1alpha1.ManagedClusterAddOn) {
+	root := e.view.InstanceOf(addOn)
+	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
+	if root == nil || available == nil || available.Status != metav1.ConditionTrue && available.Reason != kudo.ReasonUnhealthy {
+		return
+	}
+	for _, instance := range append([]kudo.Instance{*root}, fleet.Descendants(root, e.view.InstanceList())...) {
+		if meta.IsStatusConditionTrue(instance.Status.Conditions, kudo.ConditionDrifted) {
+			e.addSentence("Instance %s has drifted: objects differ from what was applied.", text.Word(instance.Name))
+			e.suggest("kubectl addon drift %s --cluster %s", instance.Name, e.view.Name)
+		}
 	}
 }
 
