@@ -9,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -47,6 +49,12 @@ type Difference struct {
 
 	// Managers are the field managers that own the field now, sorted.
 	Managers []string
+}
+
+// Key identifies an applied object.
+type Key struct {
+	schema.GroupKind
+	types.NamespacedName
 }
 
 // Finding is what a comparison has found about an object. Without fields it is no drift, unless the object is gone.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -82,12 +81,6 @@ func spread(instance types.UID) float64 {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(instance)) // never fails
 	return float64(hash.Sum32()) / (1 << 32)
-}
-
-// Key identifies an applied object.
-type Key struct {
-	schema.GroupKind
-	types.NamespacedName
 }
 
 // Memory is what is remembered of the objects of an Instance since its last execution.

@@ -283,7 +283,7 @@ var _ = Describe("Changes by other writers of what was applied", func() {
 		}
 
 		By("the other writer being stopped")
-		Eventually(func() metav1.Condition { return driftOf(ctx, h) }).WithTimeout(40 * time.Second).Should(HaveField("Status", metav1.ConditionFalse))
+		Eventually(func() metav1.Condition { return driftOf(ctx, h) }).WithTimeout(timeout).Should(HaveField("Status", metav1.ConditionFalse))
 		for kind, o := range kinds {
 			Expect(managed.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
 			Expect(o.GetAnnotations()).To(HaveKeyWithValue("owned", "original"), kind)
