@@ -116,7 +116,11 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, admit f
 	setReady(&status, r.ready, o)
 	setOrRemove(&status, kudo.ConditionWaiting, o.Waiting(status), o.Now)
 	setOrRemove(&status, kudo.ConditionAvailable, r.available, o.Now)
-	if r.compared.isKnown {
+	switch {
+	case o.Instance.Spec.DriftModeOrDefault() == kudo.DriftOff:
+		meta.RemoveStatusCondition(&status.Conditions, kudo.ConditionDrifted)
+		status.Drift = nil
+	case r.compared.isKnown:
 		setOrRemove(&status, kudo.ConditionDrifted, r.compared.condition, o.Now)
 		status.Drift = r.compared.objects
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
@@ -50,27 +51,51 @@ type comparison struct {
 }
 
 // compare compares applied objects of an Instance that is at rest, by dry runs of their apply: those that another writer has changed, and all of them
-// once an interval. In mode Repair it puts back what differs.
+// once an interval. In mode Repair it puts back what differs. While nothing or not everything can be compared, what is recorded is kept.
 func (p *pass) compare(ctx context.Context, o plan.Observation, x *execution, live liveObjects) comparison {
 	if o.Instance.Spec.DriftModeOrDefault() == kudo.DriftOff {
 		p.drifts.Forget(o.Instance.UID)
-		return comparison{isKnown: true}
-	}
-	if !p.canCompare(o, x) {
 		return comparison{}
 	}
 	recorded := meta.FindStatusCondition(o.Instance.Status.Conditions, kudo.ConditionDrifted)
+	if !p.canCompare(o, x) {
+		return comparison{stopped: p.stoppedOf(ctx, o.Instance.Status.Drift, live)}
+	}
 	memory := p.drifts.Of(o.Instance.UID, x.UID, recorded != nil && recorded.Status != metav1.ConditionFalse, o.Now)
 	memory.Repairing(o.Instance.Spec.DriftModeOrDefault() == kudo.DriftRepair && !o.Instance.Spec.Suspend)
 	memory.StartRound()
 	keys, left := p.compareEntries(ctx, x, memory, live)
 	known := memory.Result(keys, left > 0)
-	found := comparison{again: known.Again, stopped: drift.ZeroMessage(known.Findings)}
-	found.isKnown = len(known.Findings) > 0 || known.AreCompared || known.Failure != nil || recorded != nil && left > 0
+	found := comparison{again: known.Again, objects: drift.Status(known.Findings)}
+	if isDrifted := recorded != nil && recorded.Status != metav1.ConditionFalse; isDrifted && (left == 0 || known.Failure != nil && len(found.objects) == 0) {
+		found.objects = o.Instance.Status.Drift
+		found.isKnown = left > 0
+	} else {
+		found.isKnown = len(found.objects) > 0 || known.AreCompared || known.Failure != nil || recorded != nil && left > 0
+	}
+	found.stopped = p.stoppedOf(ctx, found.objects, live)
 	if condition := drift.NewCondition(known.Findings, known.Failure); found.isKnown {
-		found.condition, found.objects = &condition, drift.Status(known.Findings)
+		found.condition = &condition
 	}
 	return found
+}
+
+// stoppedOf describes the first of these objects that another writer has scaled to zero; empty if there is none.
+func (p *pass) stoppedOf(ctx context.Context, objects []kudo.DriftedObject, live liveObjects) string {
+	for _, o := range objects {
+		message := drift.Stopped(o)
+		if message == "" {
+			continue
+		}
+		read, err := p.objects.readEntry(ctx, kudo.InventoryEntry{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}, asSeenOr(live))
+		if err != nil || read.Live == nil {
+			continue
+		}
+		if replicas, found, _ := unstructured.NestedInt64(read.Live.Object, "spec", "replicas"); found && replicas == 0 {
+			return message
+		}
+	}
+	return ""
 }
 
 // compareEntries compares the objects of the inventory that are due, up to maxComparisons. It returns the keys of all that are ever compared, and how many
@@ -94,13 +119,14 @@ func isComparable(entry kudo.InventoryEntry) bool {
 	return !entry.Manual && !entry.Pending && !entry.Hook && !entry.Surplus && entry.Kind != "Job"
 }
 
-// canCompare reports whether the last execution says what is wanted: it is complete, and nothing differs from it.
+// canCompare reports whether the last execution says what is wanted: all is applied that is owed, no plan runs, and nothing differs from it. A plan that was
+// requested manually may have failed.
 func (p *pass) canCompare(o plan.Observation, x *execution) bool {
 	if x.Execution == nil || x.version == nil || p.hindrance != nil || o.IsLeaving() || len(x.Owed) > 0 || plan.Due(o.State()) != "" {
 		return false
 	}
 	_, unknown := x.known.Of(x.ParametersFrom)
-	return len(unknown) == 0 && o.Instance.Status.PlanStatus[x.Plan].Status == kudo.Complete
+	return len(unknown) == 0 && plan.IsWhole(o.Instance.Status) && o.Instance.Status.PlanStatus[x.Plan].Status.IsTerminal()
 }
 
 func keyOf(entry kudo.InventoryEntry) drift.Key {
@@ -122,12 +148,20 @@ func (p *pass) compareEntry(ctx context.Context, x *execution, memory *drift.Mem
 	case object.Live == nil:
 		memory.Note(key, nil, fieldManager, drift.Finding{Object: plan.Describe(object.Want), Gone: true})
 		return memory.MayRepair(key) && p.recreate(ctx, x, memory, entry, object.Want)
-	case object.IsDeleted(), !x.owner().Has(object), !memory.IsDue(key, object.Live, fieldManager):
+	case object.IsDeleted(), !x.owner().Has(object):
+		memory.Skip(key)
+		return false
+	case !memory.IsDue(key, object.Live, fieldManager):
+		return false
+	case entry.Fields != "" && entry.Fields == drift.Digest(object.Live, fieldManager): // another writer's change takes a field from the engine
+		memory.Note(key, object.Live, fieldManager, drift.Finding{})
 		return false
 	}
-	finding, restored, err := p.compareObject(ctx, x, entry.Task, object.Live, memory.HasLost(key, object.Live, fieldManager))
+	isCertain := entry.Fields != "" || memory.HasLost(key, object.Live, fieldManager)
+	finding, restored, err := p.compareObject(ctx, x, entry.Task, object.Live, isCertain)
 	switch {
-	case apierrors.IsConflict(err): // it was replaced, which leads to another pass
+	case apierrors.IsConflict(err):
+		memory.Postpone(key, time.Second)
 	case err != nil:
 		memory.NoteFailure(key, object.Live, fieldManager, err, maxBackoff)
 	default:
@@ -160,6 +194,10 @@ func (p *pass) recreate(ctx context.Context, x *execution, memory *drift.Memory,
 func (p *pass) repair(
 	ctx context.Context, x *execution, memory *drift.Memory, key drift.Key, finding drift.Finding, live, want *unstructured.Unstructured,
 ) {
+	if want == nil {
+		memory.NoteFailure(key, live, fieldManager, fmt.Errorf("%s can only be put back by a plan, because its fields were applied in another version", finding.Object), maxBackoff)
+		return
+	}
 	err := p.policy.Protects(want.GetNamespace())
 	var repaired *unstructured.Unstructured
 	if err == nil {
@@ -167,7 +205,8 @@ func (p *pass) repair(
 	}
 	switch {
 	case apierrors.IsConflict(err):
-		return // its change or creation leads to another pass
+		memory.Postpone(key, time.Second)
+		return
 	case err != nil:
 		memory.NoteFailure(key, live, fieldManager, fmt.Errorf("repairing %s: %w", plan.Describe(want), p.conceal(want, err)), maxBackoff)
 		return
@@ -180,10 +219,10 @@ func (p *pass) repair(
 		text.Prefix("put back: "+p.view.Masker().Text(finding.String()), maxNoteBytes))
 }
 
-// compareObject compares an object that exists with what its task renders, and returns what puts it back. lost is true if the engine has lost fields of
-// it for certain.
+// compareObject compares an object that exists with what its task renders, and returns what puts exactly this version of it back; nil if that is not
+// possible. isCertain means that the engine has lost fields of it. The error is a conflict (apierrors.IsConflict) if the object is being changed.
 func (p *pass) compareObject(
-	ctx context.Context, x *execution, task string, live *unstructured.Unstructured, lost bool,
+	ctx context.Context, x *execution, task string, live *unstructured.Unstructured, isCertain bool,
 ) (found drift.Finding, restored *unstructured.Unstructured, err error) {
 	want, err := p.wantedOf(ctx, x, task, live, live)
 	if want == nil || err != nil {
@@ -191,24 +230,33 @@ func (p *pass) compareObject(
 	}
 	p.metrics.comparisons.Inc()
 	applied, err := apply.Trial(ctx, p.acting.client, live, want, fieldManager)
-	if err != nil {
+	switch {
+	case apierrors.IsConflict(err):
+		return found, nil, err
+	case err != nil:
 		return found, nil, fmt.Errorf("comparing %s: %w", plan.Describe(want), p.conceal(want, err))
-	}
-	if !drift.Differs(live, applied) {
+	case !drift.Differs(live, applied):
 		return found, nil, nil
 	}
 	current, err := p.objects.readLive(ctx, want) // with its managed fields, which the cache lacks
-	if current == nil || err != nil || current.GetUID() != live.GetUID() {
+	if err != nil {
 		return found, nil, err
 	}
-	objects := drift.Objects{
-		Live: current, Applied: applied, Manager: fieldManager, Opaque: want.GetKind() == "Secret" || p.view.IsOpaque(want),
-		IsOlder: live.GetAnnotations()[kudo.AnnotationExecution] != string(x.UID) && !lost,
+	if current == nil || !isSameState(current, live) {
+		return found, nil, apierrors.NewConflict(schema.GroupResource{Group: want.GroupVersionKind().Group, Resource: want.GetKind()}, want.GetName(), nil)
 	}
-	if restored = drift.Restored(objects, x.ignoredFields()); restored == nil {
-		restored = want
+	objects := drift.Objects{
+		Live: current, Applied: applied, Manager: fieldManager, Opaque: want.GetKind() == "Secret" || p.view.IsOpaque(want), IsUnsure: !isCertain,
+	}
+	if restored = drift.Restored(objects, x.ignoredFields()); restored != nil {
+		restored.SetResourceVersion(current.GetResourceVersion())
 	}
 	return drift.Compare(objects, plan.Describe(want), x.ignoredFields()), restored, nil
+}
+
+// isSameState reports whether two versions of an object differ in their status at most: the number of replicas that an autoscaler has chosen is the same.
+func isSameState(a, b *unstructured.Unstructured) bool {
+	return a.GetUID() == b.GetUID() && (a.GetResourceVersion() == b.GetResourceVersion() || a.GetGeneration() == b.GetGeneration() && a.GetGeneration() > 0)
 }
 
 // ignoredFields returns the fields whose changes are no drift, according to the Instance and its package.
@@ -230,15 +278,12 @@ func (p *pass) wantedOf(ctx context.Context, x *execution, task string, listed, 
 	if len(places) == 0 {
 		return nil, nil
 	}
-	placed := places[len(places)-1]
-	marks := listed.GetAnnotations()
-	for _, other := range places {
-		if other.Plan == marks[kudo.AnnotationPlan] && other.Phase == marks[kudo.AnnotationPhase] && other.Step == marks[kudo.AnnotationStep] {
-			placed = other
-		}
+	placed, found := placeFor(places, x.Plan, listed.GetAnnotations())
+	if !found {
+		return nil, nil
 	}
 	rendered := x.steadyTask(placed)
-	if err := rendered.err; err != nil || rendered.transient != nil || !rendered.action.Makes() {
+	if err := rendered.err; err != nil || rendered.transient != nil || !rendered.action.Makes() || rendered.action == plan.Pipe { // the content is that of a pod
 		return nil, err
 	}
 	wants, _, err := p.objects.placeAll(x.instance, rendered.objects)
@@ -250,6 +295,29 @@ func (p *pass) wantedOf(ctx context.Context, x *execution, task string, listed, 
 		return nil, nil
 	}
 	return p.keepReplicas(ctx, render.RestartPods(wants[i], live, x.UID, x.inventory.restart(wants[i])), live)
+}
+
+// placeFor returns the place of a task that its object names by these annotations. For an object without them, it is the one in the last plan, or in a plan
+// that applies all: an object that is gone was not rendered for a plan that is only requested manually.
+func placeFor(places []plan.Placed, last string, marks map[string]string) (best plan.Placed, found bool) {
+	rank := func(placed plan.Placed) int {
+		switch {
+		case placed.Plan == marks[kudo.AnnotationPlan] && placed.Phase == marks[kudo.AnnotationPhase] && placed.Step == marks[kudo.AnnotationStep]:
+			return 0
+		case placed.Plan == last:
+			return 1
+		}
+		if i := slices.Index(plan.WholePlans, placed.Plan); i >= 0 {
+			return 2 + i
+		}
+		return len(plan.WholePlans) + 2
+	}
+	for _, placed := range places {
+		if !found || rank(placed) < rank(best) {
+			best, found = placed, true
+		}
+	}
+	return best, found && rank(best) < len(plan.WholePlans)+2
 }
 
 // steadyTask returns a task with the objects that its templates render to each time. What a chart has rendered is kept.

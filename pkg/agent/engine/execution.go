@@ -17,6 +17,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/chart"
+	"github.com/tandem-addons/tandem/pkg/core/drift"
 	"github.com/tandem-addons/tandem/pkg/core/pipe"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/release"
@@ -432,11 +433,20 @@ func (l *ledger) claim(round int, started bool, objects []*unstructured.Unstruct
 	return true
 }
 
-// recordApplied records that an object was applied.
-func (l *ledger) recordApplied(object plan.Object) {
+// recordResponse records that an object was applied, from the response to that: its fields are as they were applied.
+func (l *ledger) recordResponse(object plan.Object) {
+	l.record(object, drift.Digest(object.Live, fieldManager))
+}
+
+// recordApplied records that an object was applied before. Other writers may have changed it since.
+func (l *ledger) recordApplied(object plan.Object) { l.record(object, "") }
+
+func (l *ledger) record(object plan.Object, fields string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	l.entries = plan.MarkApplied(l.entries, plan.Entry(object.Live, ""), plan.Keeps(object.Want))
+	applied := plan.Entry(object.Live, "")
+	applied.Fields = fields
+	l.entries = plan.MarkApplied(l.entries, applied, plan.Keeps(object.Want))
 	l.live[placeOf(object.Live)] = object.Live
 	l.once = l.once || plan.IsJob(object.Live)
 }

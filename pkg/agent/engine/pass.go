@@ -164,11 +164,12 @@ func driftedOperator(o plan.Observation, status kudo.InstanceStatus) string {
 	return operatorOf(o)
 }
 
-// forgetKept deletes the copies of the Instance's sensitive values, and what its charts have rendered, once it is removed.
+// forgetKept forgets what was compared, and deletes the copies of the Instance's sensitive values, and what its charts have rendered, once it is removed.
 func (p *pass) forgetKept(ctx context.Context, instance *kudo.Instance, done result) error {
 	if done.ready.Reason != kudo.ReasonRemoved {
 		return nil
 	}
+	p.drifts.Forget(instance.UID)
 	if len(instance.Status.Tasks) > 0 || p.rendered.Has(instance.HubUID()) {
 		if err := p.rendered.Forget(ctx, instance.HubUID()); err != nil {
 			return err

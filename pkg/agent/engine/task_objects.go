@@ -206,7 +206,7 @@ func (p *pass) apply(ctx context.Context, x *execution, want *unstructured.Unstr
 		err = p.objects.wrapUnserved(want.GroupVersionKind(), err)
 		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), p.conceal(want, apply.ToImmutableError(err, object.Live, desired)))
 	}
-	x.inventory.recordApplied(plan.Object{Want: want, Live: live})
+	x.inventory.recordResponse(plan.Object{Want: want, Live: live})
 	p.objects.deletions.Remove(placeOf(live))
 	p.objects.expectations.NoteIfNewer(live)
 	return plan.Object{Want: want, Live: live}, nil

@@ -96,11 +96,23 @@ func driftText(found progress.Drift) string {
 	if len(found.Objects) >= drift.MaxObjects {
 		fmt.Fprintf(&b, "\nAgents report at most %d objects: there may be more.\n", drift.MaxObjects)
 	}
-	b.WriteString("\nTo put everything back, run plan deploy. To keep a change, add its path to spec.drift.ignore:\n\n")
+	b.WriteString("\n" + repairText(found) + " To keep a change, add its path to spec.drift.ignore:\n\n")
 	for _, command := range []string{"kubectl addon plan run %s deploy --cluster %s", "kubectl edit instance.kudo.dev %s --namespace %s"} {
 		b.WriteString("  " + text.Command(command, found.Instance, found.Cluster) + "\n")
 	}
 	return b.String()
+}
+
+// repairText returns how the drift of an Instance ends.
+func repairText(found progress.Drift) string {
+	switch {
+	case found.Suspended:
+		return "The Instance is suspended. To put everything back, resume it and run plan deploy."
+	case found.Mode == kudo.DriftRepair:
+		return "The agent puts it back, and waits longer each time if another writer repeats its change. What it cannot put back needs plan deploy."
+	default:
+		return "To put everything back, run plan deploy."
+	}
 }
 
 // objectText returns a heading with an object and the field managers that have changed it, and its fields.

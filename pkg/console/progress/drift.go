@@ -31,6 +31,9 @@ type Drift struct {
 	Instance string     `json:"instance"`
 	Cluster  string     `json:"cluster"`
 	State    DriftState `json:"state"`
+	// Mode is what the agent does about drift. It repairs nothing while the Instance is suspended.
+	Mode      kudo.DriftMode `json:"mode"`
+	Suspended bool           `json:"suspended,omitempty"`
 	// Since is when condition Drifted got its status; nil if it is missing.
 	Since *metav1.Time `json:"since,omitempty"`
 	// Message is the message of the condition.
@@ -41,12 +44,16 @@ type Drift struct {
 
 // DriftOf returns the drift of an Instance.
 func DriftOf(instance *kudo.Instance) Drift {
-	drift := Drift{Instance: instance.Name, Cluster: instance.Namespace, State: DriftNotCompared}
+	drift := Drift{
+		Instance: instance.Name, Cluster: instance.Namespace, State: DriftNotCompared,
+		Mode: instance.Spec.DriftModeOrDefault(), Suspended: instance.Spec.Suspend,
+	}
 	condition := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionDrifted)
-	if condition == nil {
-		if instance.Spec.DriftModeOrDefault() == kudo.DriftOff {
-			drift.State = DriftOff
-		}
+	switch {
+	case drift.Mode == kudo.DriftOff:
+		drift.State = DriftOff
+		return drift
+	case condition == nil:
 		return drift
 	}
 	drift.Since, drift.Message = &condition.LastTransitionTime, condition.Message

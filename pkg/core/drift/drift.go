@@ -3,6 +3,7 @@
 package drift
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -72,9 +73,6 @@ type Finding struct {
 	Fields []Difference
 	More   int
 
-	// ScaledToZero means that the object has no replicas and had some as it was applied.
-	ScaledToZero bool
-
 	// Repairs is how often the object was put back lately.
 	Repairs int
 }
@@ -109,13 +107,12 @@ func NewCondition(findings []Finding, failed error) metav1.Condition {
 	return condition
 }
 
-// Status returns the objects and fields of findings for a status.
+// Status returns the objects and fields of findings for a status, at most MaxObjects: workloads that are stopped first.
 func Status(findings []Finding) (objects []kudo.DriftedObject) {
 	left := maxStatusBytes
-	for _, finding := range findings {
-		if !finding.IsDrift() {
-			continue
-		}
+	findings = slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return !f.IsDrift() })
+	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(rankOf(a.isStopped()), rankOf(b.isStopped())) })
+	for _, finding := range findings[:min(len(findings), MaxObjects)] {
 		object := kudo.DriftedObject{
 			Group: finding.Key.Group, Kind: finding.Key.Kind, Namespace: finding.Key.Namespace, Name: finding.Key.Name, Gone: finding.Gone, More: finding.More, Repairs: finding.Repairs,
 		}
@@ -132,19 +129,27 @@ func Status(findings []Finding) (objects []kudo.DriftedObject) {
 	return objects
 }
 
+// isStopped reports whether the object is a workload that another writer has scaled to zero.
+func (f Finding) isStopped() bool {
+	return len(f.Fields) > 0 && f.Fields[0].Path == replicasPath && f.Fields[0].Is == "0"
+}
+
 // sizeOf returns the number of bytes of the texts of a field.
 func sizeOf(field kudo.DriftedField) int {
 	return len(field.Path) + len(field.Applied) + len(field.Live) + len(strings.Join(field.Managers, ""))
 }
 
-// ZeroMessage describes the first workload that another writer has scaled to zero; empty if there is none.
-func ZeroMessage(findings []Finding) string {
-	for _, finding := range findings {
-		for _, field := range finding.Fields {
-			if finding.ScaledToZero && field.Path == replicasPath {
-				return finding.Object + ": has 0 replicas where " + field.Was + " were applied" + field.writers()
-			}
+// Stopped describes a workload that another writer has scaled to zero; empty if the object is none.
+func Stopped(object kudo.DriftedObject) string {
+	for _, field := range object.Fields {
+		if field.Path != replicasPath || field.Live != "0" || field.Applied == "" {
+			continue
 		}
+		by := ""
+		if len(field.Managers) > 0 {
+			by = " (by " + text.List(field.Managers, maxManagers) + ")"
+		}
+		return object.Kind + " " + strings.TrimPrefix(object.Namespace+"/"+object.Name, "/") + ": has 0 replicas where " + field.Applied + " were applied" + by
 	}
 	return ""
 }
@@ -215,8 +220,9 @@ type Objects struct {
 	// Opaque means that no values may be shown.
 	Opaque bool
 
-	// IsOlder means that an earlier execution has applied the object, maybe with other fields: a field that does not exist was not removed.
-	IsOlder bool
+	// IsUnsure means that it is not known which fields were applied, as the object may be rendered with more now: only fields that exist, and that others
+	// own, were changed for certain.
+	IsUnsure bool
 }
 
 // Compare returns the differences in fields that the apply would get back: those that the manager does not own now and that the apply would
@@ -225,30 +231,40 @@ type Objects struct {
 func Compare(o Objects, name string, ignored []kudo.IgnoredFields) Finding {
 	finding := Finding{Object: name}
 	others := otherManagers(o.Live, o.Manager)
-	for _, field := range o.lost(ignored) {
-		pointer := field.pointer()
+	lost := o.lost(ignored)
+	isStopped := func(field place) bool {
+		return field.pointer() == replicasPath && isZero(field.live) && !isZero(field.applied)
+	}
+	slices.SortStableFunc(lost, func(a, b place) int { return cmp.Compare(rankOf(isStopped(a)), rankOf(isStopped(b))) })
+	for _, field := range lost {
 		if len(finding.Fields) == MaxFields {
 			finding.More++
 			continue
 		}
-		difference := Difference{Path: pointer, Removed: !field.exists, Managers: managersOf(others, field.path)}
-		if !o.Opaque {
+		difference := Difference{Path: field.pointer(), Removed: !field.exists, Managers: managersOf(others, field.path)}
+		if !o.Opaque || difference.Path == replicasPath {
 			difference.Was, difference.Is = shownValues(field)
 		}
 		finding.Fields = append(finding.Fields, difference)
-		if pointer == replicasPath && isZero(field.live) && !isZero(field.applied) {
-			finding.ScaledToZero = true
-		}
 	}
 	return finding
 }
 
+// rankOf returns where a field is among those that differ: what stops a workload is first.
+func rankOf(isStopped bool) int {
+	if isStopped {
+		return 0
+	}
+	return 1
+}
+
 // lost returns the fields that the apply would get back and change, without those that are no drift.
 func (o Objects) lost(ignored []kudo.IgnoredFields) []place {
-	owned, after := fieldsOf(o.Live, o.Manager), fieldsOf(o.Applied, o.Manager)
+	owned, after, others := fieldsOf(o.Live, o.Manager), fieldsOf(o.Applied, o.Manager), otherManagers(o.Live, o.Manager)
 	all := lostFields(after, owned, place{live: o.Live.Object, applied: o.Applied.Object, exists: true})
 	return slices.DeleteFunc(all, func(field place) bool {
-		return isOwnMark(field.path) || o.IsOlder && !field.exists || isIgnored(ignored, o.Live, field.pointer())
+		isCertain := !o.IsUnsure || field.exists && len(managersOf(others, field.path)) > 0
+		return !isCertain || isOwnMark(field.path) || isIgnored(ignored, o.Live, field.pointer())
 	})
 }
 
@@ -263,7 +279,7 @@ func shownValues(field place) (was, is string) {
 	if !field.exists {
 		return "", ""
 	}
-	isImage := len(field.path) > 0 && field.path[len(field.path)-1].name == "image"
+	isImage := isImage(field.path)
 	show := func(value any) string {
 		switch value := value.(type) {
 		case int64, float64, bool:
@@ -276,6 +292,12 @@ func shownValues(field place) (was, is string) {
 		return ""
 	}
 	return show(field.applied), show(field.live)
+}
+
+// isImage reports whether a path is the image of a container.
+func isImage(path fieldPath) bool {
+	const below = 3 // containers/NAME/image
+	return len(path) >= below && path[len(path)-1].name == "image" && strings.HasSuffix(strings.ToLower(path[len(path)-below].name), "containers")
 }
 
 // isOwnMark reports whether a path is an annotation that each apply changes.

@@ -56,14 +56,14 @@ func TestCompare(t *testing.T) {
 		return []kudo.IgnoredFields{{Kind: kind, Name: name, Paths: []string{path}}}
 	}
 	for name, test := range map[string]struct {
-		kind          string // ConfigMap if empty
-		live, applied string
-		now           map[string]string // managed fields of the live object
-		after         string            // the manager's fields after the apply
-		ignored       []kudo.IgnoredFields
-		opaque, older bool
-		want          []string // paths with their changes
-		zero          bool
+		kind           string // ConfigMap if empty
+		live, applied  string
+		now            map[string]string // managed fields of the live object
+		after          string            // the manager's fields after the apply
+		ignored        []kudo.IgnoredFields
+		opaque, unsure bool
+		want           []string // paths with their changes
+		zero           bool
 	}{
 		"nothing changed": {
 			live: `data: {a: "1", b: "2"}`, applied: `data: {a: "1", b: "2"}`, now: map[string]string{manager: bothKeys}, after: bothKeys,
@@ -77,11 +77,11 @@ func TestCompare(t *testing.T) {
 			want: []string{"/data/b was removed"},
 		},
 		"a field that an earlier execution has not applied": {
-			live: `data: {a: "1"}`, applied: `data: {a: "1", b: "2"}`, now: map[string]string{manager: firstKey}, after: bothKeys, older: true,
+			live: `data: {a: "1"}`, applied: `data: {a: "1", b: "2"}`, now: map[string]string{manager: firstKey}, after: bothKeys, unsure: true,
 		},
 		"another writer has changed a field that an earlier execution has applied": {
 			live: `data: {a: "1", b: evil}`, applied: `data: {a: "1", b: "2"}`, now: map[string]string{manager: firstKey, "kubectl-edit": secondKey},
-			after: bothKeys, older: true, want: []string{"/data/b was changed (by kubectl-edit)"},
+			after: bothKeys, unsure: true, want: []string{"/data/b was changed (by kubectl-edit)"},
 		},
 		"another writer has removed all fields": {
 			live: ``, applied: `data: {a: "1", b: "2"}`, now: map[string]string{}, after: bothKeys, want: []string{"/data was removed"},
@@ -136,7 +136,7 @@ func TestCompare(t *testing.T) {
 		"a member of a set, and an index": {
 			live: `{metadata: {finalizers: [other]}, items: [1]}`, applied: `{metadata: {finalizers: [other, a.b/c]}, items: [2]}`, now: map[string]string{},
 			after: `{"f:metadata":{"f:finalizers":{"v:\"a.b/c\"":{}}},"f:items":{"i:0":{},"i:x":{},"q:0":{}}}`,
-			want:  []string{"/items/0 is 1 instead of 2", `/metadata/finalizers/"a.b~1c" was removed`},
+			want:  []string{"/items/0 is 1 instead of 2", "/metadata/finalizers/* was removed"},
 		},
 		"the mark of an execution": {
 			live: `metadata: {annotations: {kudo.dev/plan: update}}`, applied: `metadata: {annotations: {kudo.dev/plan: deploy}}`, now: map[string]string{},
@@ -154,7 +154,7 @@ func TestCompare(t *testing.T) {
 			}
 			finding := drift.Compare(drift.Objects{
 				Live: object(t, kind, test.live, test.now), Applied: object(t, kind, test.applied, map[string]string{manager: test.after}),
-				Manager: manager, Opaque: test.opaque, IsOlder: test.older,
+				Manager: manager, Opaque: test.opaque, IsUnsure: test.unsure,
 			}, kind+" x", test.ignored)
 			var got []string
 			for _, field := range finding.Fields {
@@ -163,7 +163,7 @@ func TestCompare(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("differences (-want +got):\n%s", diff)
 			}
-			if finding.ScaledToZero != test.zero || finding.IsDrift() != (len(test.want) > 0) {
+			if (drift.Stopped(statusOf(finding)) != "") != test.zero || finding.IsDrift() != (len(test.want) > 0) {
 				t.Errorf("finding %+v", finding)
 			}
 		})
@@ -205,12 +205,41 @@ func TestConditionIsBounded(t *testing.T) {
 	}
 }
 
-func TestZeroMessage(t *testing.T) {
-	zero := drift.Finding{Object: "Deployment x", ScaledToZero: true, Fields: []drift.Difference{{Path: "/spec/replicas", Was: "3", Is: "0", Managers: []string{"kubectl"}}}}
-	if got := drift.ZeroMessage([]drift.Finding{{Gone: true}, zero}); got != "Deployment x: has 0 replicas where 3 were applied (by kubectl)" {
+// statusOf returns the object of a finding in a status.
+func statusOf(finding drift.Finding) kudo.DriftedObject {
+	objects := drift.Status([]drift.Finding{finding})
+	if len(objects) == 0 {
+		return kudo.DriftedObject{}
+	}
+	return objects[0]
+}
+
+// A workload that is stopped is found behind any number of other objects and fields, and although no values may be shown.
+func TestStopped(t *testing.T) {
+	var live, applied, after []string
+	for i := range 30 {
+		live, applied = append(live, fmt.Sprintf("a%d: 1", i)), append(applied, fmt.Sprintf("a%d: 2", i))
+		after = append(after, fmt.Sprintf(`"f:a%d":{}`, i))
+	}
+	o := drift.Objects{
+		Live:    object(t, "Deployment", "spec: {replicas: 0, "+strings.Join(live, ", ")+"}", map[string]string{"kubectl": `{"f:spec":{"f:replicas":{}}}`}),
+		Applied: object(t, "Deployment", "spec: {replicas: 3, "+strings.Join(applied, ", ")+"}", map[string]string{manager: `{"f:spec":{"f:replicas":{},` + strings.Join(after, ",") + `}}`}),
+		Manager: manager, Opaque: true,
+	}
+	findings := make([]drift.Finding, 25)
+	for i := range findings {
+		findings[i] = drift.Finding{Object: "ConfigMap x", Gone: true}
+	}
+	stopped := drift.Compare(o, "Deployment ns/x", nil)
+	stopped.Key.Kind, stopped.Key.Namespace, stopped.Key.Name = "Deployment", "ns", "x"
+	objects := drift.Status(append(findings, stopped))
+	if len(objects) != drift.MaxObjects {
+		t.Errorf("%d objects", len(objects))
+	}
+	if got := drift.Stopped(objects[0]); got != "Deployment ns/x: has 0 replicas where 3 were applied (by kubectl)" {
 		t.Error(got)
 	}
-	if got := drift.ZeroMessage([]drift.Finding{{Gone: true}}); got != "" {
+	if got := drift.Stopped(objects[1]); got != "" {
 		t.Error(got)
 	}
 }

@@ -162,7 +162,7 @@ func finderOf(kind, rest string) (find func(parent any) (value any, exists bool)
 		if json.Unmarshal([]byte(rest), &want) != nil {
 			return nil, ""
 		}
-		return func(parent any) (any, bool) { return memberOf(parent, want) }, scalarText(want)
+		return func(parent any) (any, bool) { return memberOf(parent, want) }, anyMember
 	case "i":
 		index, err := strconv.Atoi(rest)
 		if err != nil {
@@ -179,6 +179,9 @@ func finderOf(kind, rest string) (find func(parent any) (value any, exists bool)
 		return nil, ""
 	}
 }
+
+// anyMember is the name of a member of a set: its value may be secret.
+const anyMember = "*"
 
 // itemWith returns the item of a list that has these keys.
 func itemWith(parent any, keys map[string]any) (any, bool) {

@@ -26,7 +26,7 @@ func Restored(o Objects, ignored []kudo.IgnoredFields) *unstructured.Unstructure
 		fields, _ = project(o.Live.Object, owned).(map[string]any)
 	}
 	for _, field := range o.lost(ignored) {
-		put(fields, field.path, project(field.applied, field.below))
+		put(fields, o.Applied.Object, field.path, project(field.applied, field.below))
 		if !contains(fields, field.path) {
 			return nil
 		}
@@ -146,10 +146,11 @@ func keysIn(key string) map[string]any {
 	return keys
 }
 
-// put sets a value in fields, with the parents that it needs.
-func put(fields map[string]any, path fieldPath, value any) {
+// put sets a value in fields, with the parents that it needs. A new item of a list has its place as in the applied object.
+func put(fields, applied map[string]any, path fieldPath, value any) {
 	var parent any = fields
 	replaceParent := func(any) {}
+	at := place{applied: applied}
 	for i, element := range path {
 		isLast := i == len(path)-1
 		switch in := parent.(type) {
@@ -166,8 +167,12 @@ func put(fields map[string]any, path fieldPath, value any) {
 		case []any:
 			index := indexOf(in, element.key)
 			if index < 0 {
-				in, index = append(in, newItem(element.key, value, isLast)), len(in)
+				in = sortedLike(at.applied, append(in, newItem(element.key, value, isLast)), element.key)
+				index = indexOf(in, element.key)
 				replaceParent(in)
+			}
+			if index < 0 {
+				return
 			}
 			if isLast {
 				in[index] = withKeys(value, element.key)
@@ -177,7 +182,36 @@ func put(fields map[string]any, path fieldPath, value any) {
 		default:
 			return
 		}
+		at, _ = at.child(element.key)
 	}
+}
+
+// sortedLike returns the items of a list in the order that they have in another one; key is that of one of them.
+func sortedLike(other any, items []any, key string) []any {
+	order, _ := other.([]any)
+	names := slices.Collect(maps.Keys(keysIn(key)))
+	rank := func(item any) int {
+		i := slices.IndexFunc(order, func(o any) bool { return scalarText(identity(o, names)) == scalarText(identity(item, names)) })
+		if i < 0 {
+			return len(order)
+		}
+		return i
+	}
+	slices.SortStableFunc(items, func(a, b any) int { return cmp.Compare(rank(a), rank(b)) })
+	return items
+}
+
+// identity returns the fields of an item with these names; the item itself if there are none.
+func identity(item any, names []string) any {
+	fields, isMap := item.(map[string]any)
+	if len(names) == 0 || !isMap {
+		return item
+	}
+	of := map[string]any{}
+	for _, name := range names {
+		of[name] = fields[name]
+	}
+	return of
 }
 
 // emptyFor returns an empty parent for a key of a field set: a map, or a list.

@@ -23,7 +23,8 @@ func TestRestored(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		live, applied, now, after string
-		older                     bool
+		others                    string
+		unsure                    bool
 		ignored                   []kudo.IgnoredFields
 		want                      string
 	}{
@@ -47,8 +48,14 @@ func TestRestored(t *testing.T) {
 			live: `data: {a: evil, b: leader}`, applied: `data: {a: "1", b: "2"}`, now: "", after: bothKeys,
 			ignored: []kudo.IgnoredFields{{Paths: []string{"/data/b"}}}, want: `data: {a: "1"}`,
 		},
-		"a field that an earlier execution has not applied": {
-			live: `data: {a: evil}`, applied: `data: {a: "1", b: "2"}`, now: "", after: bothKeys, older: true, want: `data: {a: "1"}`,
+		"a field that was maybe not applied": {
+			live: `data: {a: evil}`, applied: `data: {a: "1", b: "2"}`, now: "", others: firstKey, after: bothKeys, unsure: true, want: `data: {a: "1"}`,
+		},
+		"the first item of a list, in its place": {
+			live: `{spec: {steps: [{name: b, image: "b:1"}, {name: c, image: "c:1"}]}}`, applied: `{spec: {steps: [{name: a, image: "a:1"}, {name: b, image: "b:1"}, {name: c, image: "c:1"}]}}`,
+			now:   `{"f:spec":{"f:steps":{"k:{\"name\":\"b\"}":{".":{},"f:name":{},"f:image":{}},"k:{\"name\":\"c\"}":{".":{},"f:name":{},"f:image":{}}}}}`,
+			after: `{"f:spec":{"f:steps":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:image":{}},"k:{\"name\":\"b\"}":{".":{},"f:name":{},"f:image":{}},"k:{\"name\":\"c\"}":{".":{},"f:name":{},"f:image":{}}}}}`,
+			want:  `{spec: {steps: [{name: a, image: "a:1"}, {name: b, image: "b:1"}, {name: c, image: "c:1"}]}}`,
 		},
 		"a member of a set": {
 			live: `metadata: {finalizers: [other, x/y]}`, applied: `metadata: {finalizers: [other, x/y, a/b]}`, now: `{"f:metadata":{"f:finalizers":{".":{},"v:\"x/y\"":{}}}}`,
@@ -67,9 +74,12 @@ func TestRestored(t *testing.T) {
 			if test.now != "" {
 				now[manager] = test.now
 			}
+			if test.others != "" {
+				now["other"] = test.others
+			}
 			live, applied := object(t, "X", test.live, now), object(t, "X", test.applied, map[string]string{manager: test.after})
 			before := live.DeepCopy()
-			got := drift.Restored(drift.Objects{Live: live, Applied: applied, Manager: manager, IsOlder: test.older}, test.ignored)
+			got := drift.Restored(drift.Objects{Live: live, Applied: applied, Manager: manager, IsUnsure: test.unsure}, test.ignored)
 			if test.want == "" || got == nil {
 				if test.want != "" || got != nil {
 					t.Errorf("got %v", got)

@@ -114,6 +114,7 @@ type seen struct {
 	finding         Finding
 
 	// failure is why the object could not be compared since; it is compared again at retry.
+	// With a retry and without a failure, it was not compared because it was being changed.
 	failure error
 	retry   time.Time
 
@@ -140,7 +141,7 @@ func (m *Memory) IsDue(key Key, live *unstructured.Unstructured, manager string)
 		now.round = m.round
 		m.objects[key] = now
 		return false
-	case before.failure != nil:
+	case !before.retry.IsZero():
 		return !m.IsWaiting(key)
 	}
 	switch {
@@ -212,7 +213,7 @@ func (m *Memory) wake(keys []Key) (first time.Time) {
 // IsWaiting reports whether an object could not be compared or put back, and is not tried again yet.
 func (m *Memory) IsWaiting(key Key) bool {
 	s := m.objects[key]
-	return s.failure != nil && m.now.Before(s.retry)
+	return m.now.Before(s.retry)
 }
 
 // HasLost reports whether another writer has changed a field that manager owned when the object was seen last, or the object differed then.
@@ -251,17 +252,29 @@ func (m *Memory) NoteFailure(key Key, live *unstructured.Unstructured, manager s
 	m.objects[key] = s
 }
 
+// Postpone has an object compared after a delay. What was found before is kept.
+func (m *Memory) Postpone(key Key, delay time.Duration) {
+	s := m.objects[key]
+	s.failure, s.retry = nil, m.now.Add(delay)
+	m.objects[key] = s
+}
+
+// Skip records that an object cannot be compared any more, because it is being deleted or belongs to another owner.
+func (m *Memory) Skip(key Key) {
+	if s, known := m.objects[key]; known {
+		s.failure, s.retry = nil, time.Time{}
+		m.objects[key] = s
+	}
+}
+
 // failureOf returns why the first of these objects could not be compared or put back that could not, and when the next one is tried again; nil if all could.
 func (m *Memory) failureOf(keys []Key) (retry time.Time, failure error) {
 	for _, key := range keys {
 		s := m.objects[key]
-		if s.failure == nil {
-			continue
-		}
 		if failure == nil {
 			failure = s.failure
 		}
-		if retry.IsZero() || s.retry.Before(retry) {
+		if m.now.Before(s.retry) && (retry.IsZero() || s.retry.Before(retry)) {
 			retry = s.retry
 		}
 	}
@@ -279,7 +292,7 @@ func (m *Memory) findings(keys []Key, areAll bool) (findings []Finding, areCompa
 		}
 	}
 	for _, key := range keys {
-		if finding := m.objects[key].finding; finding.IsDrift() && len(findings) < MaxObjects {
+		if finding := m.objects[key].finding; finding.IsDrift() {
 			findings = append(findings, finding)
 		}
 	}

@@ -118,6 +118,7 @@ func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kud
 			entry.Pending = entry.Pending && listed[i].Pending
 			entry.Available = entry.Available || listed[i].Available
 			entry.Keep = entry.Keep || listed[i].Keep
+			entry.Fields = cmp.Or(entry.Fields, listed[i].Fields)
 			listed[i] = entry
 			continue
 		}
@@ -127,14 +128,19 @@ func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kud
 	return listed
 }
 
-// MarkApplied returns the inventory after an object was applied; keep is whether it was applied as one to keep.
+// MarkApplied returns the inventory after an object was applied, with the digest of its fields if that is known; keep is whether it was applied as one to
+// keep.
 func MarkApplied(inventory []kudo.InventoryEntry, object kudo.InventoryEntry, keep bool) []kudo.InventoryEntry {
 	i := slices.IndexFunc(inventory, func(e kudo.InventoryEntry) bool { return Identity(e) == Identity(object) })
-	if i < 0 || !inventory[i].Pending && inventory[i].Keep == keep {
+	if i < 0 {
+		return inventory
+	}
+	fields := cmp.Or(object.Fields, inventory[i].Fields)
+	if !inventory[i].Pending && inventory[i].Keep == keep && inventory[i].Fields == fields {
 		return inventory
 	}
 	marked := slices.Clone(inventory)
-	marked[i].Pending, marked[i].Keep = false, keep
+	marked[i].Pending, marked[i].Keep, marked[i].Fields = false, keep, fields
 	return marked
 }
 

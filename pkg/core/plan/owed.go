@@ -12,7 +12,7 @@ func (s State) wholePlan() (string, error) {
 	if s.Whole == nil {
 		return firstPlan(s.Version, kudo.DeployPlan)
 	}
-	return firstPlan(s.Version, wholePlans...)
+	return firstPlan(s.Version, WholePlans...)
 }
 
 // appliesAll reports whether a manual run of the plan applies the complete OperatorVersion.

@@ -123,7 +123,7 @@ func MigrateStatus(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec
 		status.Inventory = markAll(status.Inventory, last.UID)
 		last.RestartPending = false
 	}
-	if slices.ContainsFunc(wholePlans, func(name string) bool { return status.PlanStatus[name].Status == kudo.Complete }) {
+	if slices.ContainsFunc(WholePlans, func(name string) bool { return status.PlanStatus[name].Status == kudo.Complete }) {
 		status.Whole = wholeVersion(last.OperatorVersion, version)
 	}
 	last.Owed = derivedOwed(status)
@@ -132,7 +132,7 @@ func MigrateStatus(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec
 
 // derivedOwed returns the plans that are owed according to a status of an earlier release: the last plan, and deploy if no version is whole.
 func derivedOwed(status kudo.InstanceStatus) []kudo.OwedPlan {
-	last := kudo.OwedPlan{Plan: status.Execution.Plan, Whole: status.Whole == nil && slices.Contains(wholePlans, status.Execution.Plan)}
+	last := kudo.OwedPlan{Plan: status.Execution.Plan, Whole: status.Whole == nil && slices.Contains(WholePlans, status.Execution.Plan)}
 	state := status.PlanStatus[last.Plan].Status
 	if state == kudo.FatalError {
 		last.Outcome = kudo.OwedFailed
@@ -147,8 +147,8 @@ func derivedOwed(status kudo.InstanceStatus) []kudo.OwedPlan {
 	return owed
 }
 
-// wholePlans are the plans that can apply a complete OperatorVersion, the preferred one first.
-var wholePlans = []string{kudo.UpgradePlan, kudo.UpdatePlan, kudo.DeployPlan}
+// WholePlans are the plans that can apply a complete OperatorVersion, the preferred one first.
+var WholePlans = []string{kudo.UpgradePlan, kudo.UpdatePlan, kudo.DeployPlan}
 
 // owedIndex returns the position of a plan among the owed ones; negative if it is not owed.
 func owedIndex(owed []kudo.OwedPlan, plan string) int {

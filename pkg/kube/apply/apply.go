@@ -52,10 +52,18 @@ func Onto(ctx context.Context, c client.Client, live, want *unstructured.Unstruc
 			applied, err = Object(ctx, c, want, manager)
 		}
 	}
-	if slices.ContainsFunc(causesOf(err), func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" }) {
-		return nil, apierrors.NewConflict(schema.GroupResource{Group: want.GroupVersionKind().Group, Resource: want.GetKind()}, want.GetName(), err)
+	if err = toConflict(want, err); err != nil {
+		return nil, err
 	}
-	return applied, err
+	return applied, nil
+}
+
+// toConflict returns a conflict if the API server refuses an apply because the object was replaced; otherwise the error.
+func toConflict(want *unstructured.Unstructured, err error) error {
+	if slices.ContainsFunc(causesOf(err), func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" }) {
+		return apierrors.NewConflict(schema.GroupResource{Group: want.GroupVersionKind().Group, Resource: want.GetKind()}, want.GetName(), err)
+	}
+	return err
 }
 
 // DryRun is a dry run of Object.
@@ -64,11 +72,13 @@ func DryRun(ctx context.Context, c client.Client, want *unstructured.Unstructure
 	return err
 }
 
-// Trial is a dry run of Onto for an object that exists. It converts no managed fields.
+// Trial is a dry run of Onto for an object that exists. It converts no managed fields. The error is a conflict (apierrors.IsConflict) if the object was
+// replaced.
 func Trial(ctx context.Context, c client.Client, live, want *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
 	tried := want.DeepCopy()
 	tried.SetUID(live.GetUID())
-	return dryRun(ctx, c, tried, manager)
+	applied, err := dryRun(ctx, c, tried, manager)
+	return applied, toConflict(want, err)
 }
 
 // dryRun replaces want by the object that its apply would result in.

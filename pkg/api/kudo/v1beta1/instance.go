@@ -576,6 +576,12 @@ type InventoryEntry struct {
 	// hook is true for a hook of a chart: its health does not influence the Instance, and no plan deletes it as surplus.
 	// +optional
 	Hook bool `json:"hook,omitempty"`
+
+	// fields is a digest of the names of the fields that the agent owned after it applied the object: as long as it is the same, no other writer has
+	// changed one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Fields string `json:"fields,omitempty"`
 }
 
 // TaskRecord is what later executions need to know of a Helm task.
