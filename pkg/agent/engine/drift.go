@@ -62,19 +62,28 @@ func (p *pass) compare(ctx context.Context, o plan.Observation, x *execution, li
 		return comparison{stopped: p.stoppedOf(ctx, o.Instance.Status.Drift, live)}
 	}
 	memory := p.drifts.Of(o.Instance.UID, x.UID, recorded != nil && recorded.Status != metav1.ConditionFalse, o.Now)
-	memory.Repairing(o.Instance.Spec.DriftModeOrDefault() == kudo.DriftRepair && !o.Instance.Spec.Suspend)
+	memory.SetRepairing(o.Instance.Spec.DriftModeOrDefault() == kudo.DriftRepair && !o.Instance.Spec.Suspend)
 	memory.StartRound()
 	keys, left := p.compareEntries(ctx, x, memory, live)
-	known := memory.Result(keys, left > 0)
-	found := comparison{again: known.Again, objects: drift.Status(known.Findings)}
-	if isDrifted := recorded != nil && recorded.Status != metav1.ConditionFalse; isDrifted && (left == 0 || known.Failure != nil && len(found.objects) == 0) {
-		found.objects = o.Instance.Status.Drift
-		found.isKnown = left > 0
-	} else {
-		found.isKnown = len(found.objects) > 0 || known.AreCompared || known.Failure != nil || recorded != nil && left > 0
-	}
+	found := comparisonOf(memory.Result(keys, left > 0), recorded, o.Instance.Status.Drift, left > 0)
 	found.stopped = p.stoppedOf(ctx, found.objects, live)
-	if condition := drift.NewCondition(known.Findings, known.Failure); found.isKnown {
+	return found
+}
+
+// comparisonOf returns what is reported after comparisons; areAll means that all objects that were due were compared. Drift that is recorded stays so until
+// they are, and if one of them could not be compared, its objects do.
+func comparisonOf(known drift.Result, recorded *metav1.Condition, objects []kudo.DriftedObject, areAll bool) comparison {
+	found := comparison{again: known.Again, objects: drift.Status(known.Findings)}
+	isDrifted := recorded != nil && recorded.Status != metav1.ConditionFalse
+	switch {
+	case isDrifted && !areAll:
+		found.objects = objects
+		return found
+	case isDrifted && known.Failure != nil && len(found.objects) == 0:
+		found.objects = objects
+	}
+	if found.isKnown = known.IsKnown() || recorded != nil && areAll; found.isKnown {
+		condition := drift.NewCondition(known.Findings, known.Failure)
 		found.condition = &condition
 	}
 	return found
@@ -83,7 +92,7 @@ func (p *pass) compare(ctx context.Context, o plan.Observation, x *execution, li
 // stoppedOf describes the first of these objects that another writer has scaled to zero; empty if there is none.
 func (p *pass) stoppedOf(ctx context.Context, objects []kudo.DriftedObject, live liveObjects) string {
 	for _, o := range objects {
-		message := drift.Stopped(o)
+		message := drift.StoppedText(o)
 		if message == "" {
 			continue
 		}
@@ -149,25 +158,36 @@ func (p *pass) compareEntry(ctx context.Context, x *execution, memory *drift.Mem
 		memory.Note(key, nil, fieldManager, drift.Finding{Object: plan.Describe(object.Want), Gone: true})
 		return memory.MayRepair(key) && p.recreate(ctx, x, memory, entry, object.Want)
 	case object.IsDeleted(), !x.owner().Has(object):
-		memory.Skip(key)
+		memory.Ignore(key)
 		return false
-	case !memory.IsDue(key, object.Live, fieldManager):
+	default:
+		return p.compareLive(ctx, x, memory, entry, object.Live)
+	}
+}
+
+// compareLive compares an object that exists if it is due, and reports whether that took a request.
+func (p *pass) compareLive(
+	ctx context.Context, x *execution, memory *drift.Memory, entry kudo.InventoryEntry, live *unstructured.Unstructured,
+) bool {
+	key := keyOf(entry)
+	switch {
+	case !memory.IsDue(key, live, fieldManager):
 		return false
-	case entry.Fields != "" && entry.Fields == drift.Digest(object.Live, fieldManager): // another writer's change takes a field from the engine
-		memory.Note(key, object.Live, fieldManager, drift.Finding{})
+	case entry.Fields != "" && entry.Fields == drift.Digest(live, fieldManager): // another writer's change takes a field from the engine
+		memory.Note(key, live, fieldManager, drift.Finding{})
 		return false
 	}
-	isCertain := entry.Fields != "" || memory.HasLost(key, object.Live, fieldManager)
-	finding, restored, err := p.compareObject(ctx, x, entry.Task, object.Live, isCertain)
+	isCertain := entry.Fields != "" || memory.HasLost(key, live, fieldManager)
+	finding, restored, err := p.compareObject(ctx, x, entry.Task, live, isCertain)
 	switch {
 	case apierrors.IsConflict(err):
 		memory.Postpone(key, time.Second)
 	case err != nil:
-		memory.NoteFailure(key, object.Live, fieldManager, err, maxBackoff)
+		memory.NoteFailure(key, live, fieldManager, err, maxBackoff)
 	default:
-		memory.Note(key, object.Live, fieldManager, finding)
+		memory.Note(key, live, fieldManager, finding)
 		if finding.IsDrift() && memory.MayRepair(key) {
-			p.repair(ctx, x, memory, key, finding, object.Live, restored)
+			p.repair(ctx, x, memory, key, finding, live, restored)
 		}
 	}
 	return true
@@ -248,7 +268,7 @@ func (p *pass) compareObject(
 	objects := drift.Objects{
 		Live: current, Applied: applied, Manager: fieldManager, Opaque: want.GetKind() == "Secret" || p.view.IsOpaque(want), IsUnsure: !isCertain,
 	}
-	if restored = drift.Restored(objects, x.ignoredFields()); restored != nil {
+	if restored = drift.Restoration(objects, x.ignoredFields()); restored != nil {
 		restored.SetResourceVersion(current.GetResourceVersion())
 	}
 	return drift.Compare(objects, plan.Describe(want), x.ignoredFields()), restored, nil
@@ -283,7 +303,7 @@ func (p *pass) wantedOf(ctx context.Context, x *execution, task string, listed, 
 		return nil, nil
 	}
 	rendered := x.steadyTask(placed)
-	if err := rendered.err; err != nil || rendered.transient != nil || !rendered.action.Makes() || rendered.action == plan.Pipe { // the content is that of a pod
+	if err := rendered.err; err != nil || rendered.transient != nil || !rendered.action.Makes() || rendered.action == plan.Pipe { // a pod has written the content
 		return nil, err
 	}
 	wants, _, err := p.objects.placeAll(x.instance, rendered.objects)

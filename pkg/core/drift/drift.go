@@ -139,8 +139,8 @@ func sizeOf(field kudo.DriftedField) int {
 	return len(field.Path) + len(field.Applied) + len(field.Live) + len(strings.Join(field.Managers, ""))
 }
 
-// Stopped describes a workload that another writer has scaled to zero; empty if the object is none.
-func Stopped(object kudo.DriftedObject) string {
+// StoppedText describes a workload that another writer has scaled to zero; empty if the object is none.
+func StoppedText(object kudo.DriftedObject) string {
 	for _, field := range object.Fields {
 		if field.Path != replicasPath || field.Live != "0" || field.Applied == "" {
 			continue

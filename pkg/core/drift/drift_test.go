@@ -163,7 +163,7 @@ func TestCompare(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("differences (-want +got):\n%s", diff)
 			}
-			if (drift.Stopped(statusOf(finding)) != "") != test.zero || finding.IsDrift() != (len(test.want) > 0) {
+			if (drift.StoppedText(statusOf(finding)) != "") != test.zero || finding.IsDrift() != (len(test.want) > 0) {
 				t.Errorf("finding %+v", finding)
 			}
 		})
@@ -236,10 +236,10 @@ func TestStopped(t *testing.T) {
 	if len(objects) != drift.MaxObjects {
 		t.Errorf("%d objects", len(objects))
 	}
-	if got := drift.Stopped(objects[0]); got != "Deployment ns/x: has 0 replicas where 3 were applied (by kubectl)" {
+	if got := drift.StoppedText(objects[0]); got != "Deployment ns/x: has 0 replicas where 3 were applied (by kubectl)" {
 		t.Error(got)
 	}
-	if got := drift.Stopped(objects[1]); got != "" {
+	if got := drift.StoppedText(objects[1]); got != "" {
 		t.Error(got)
 	}
 }

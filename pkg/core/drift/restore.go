@@ -14,10 +14,10 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Restored returns what a manager has to apply so that exactly the differences of a comparison are put back: with the values that exist, the fields that it
+// Restoration returns what a manager has to apply so that exactly the differences of a comparison are put back: with the values that exist, the fields that it
 // owns, and with the values that were applied, those that Compare returns. Ignored fields, and what was only rendered differently since, stay as they are.
 // It returns nil if the managed fields are in another version than the object, or cannot be followed.
-func Restored(o Objects, ignored []kudo.IgnoredFields) *unstructured.Unstructured {
+func Restoration(o Objects, ignored []kudo.IgnoredFields) *unstructured.Unstructured {
 	if versionOf(o.Live, o.Manager) != o.Live.GetAPIVersion() && fieldsOf(o.Live, o.Manager) != nil || o.Live.GetAPIVersion() != o.Applied.GetAPIVersion() {
 		return nil
 	}
@@ -186,7 +186,7 @@ func put(fields, applied map[string]any, path fieldPath, value any) {
 	}
 }
 
-// sortedLike returns the items of a list in the order that they have in another one; key is that of one of them.
+// sortedLike returns the items of a list in the order that they have in another one; key belongs to one of them.
 func sortedLike(other any, items []any, key string) []any {
 	order, _ := other.([]any)
 	names := slices.Collect(maps.Keys(keysIn(key)))

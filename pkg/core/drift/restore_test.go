@@ -79,7 +79,7 @@ func TestRestored(t *testing.T) {
 			}
 			live, applied := object(t, "X", test.live, now), object(t, "X", test.applied, map[string]string{manager: test.after})
 			before := live.DeepCopy()
-			got := drift.Restored(drift.Objects{Live: live, Applied: applied, Manager: manager, IsUnsure: test.unsure}, test.ignored)
+			got := drift.Restoration(drift.Objects{Live: live, Applied: applied, Manager: manager, IsUnsure: test.unsure}, test.ignored)
 			if test.want == "" || got == nil {
 				if test.want != "" || got != nil {
 					t.Errorf("got %v", got)
@@ -117,12 +117,12 @@ func TestRestoredNeedsOneVersion(t *testing.T) {
 		entries[i].APIVersion = "example.com/v1beta1"
 	}
 	live.SetManagedFields(entries)
-	if got := drift.Restored(drift.Objects{Live: live, Applied: applied, Manager: manager}, nil); got != nil {
+	if got := drift.Restoration(drift.Objects{Live: live, Applied: applied, Manager: manager}, nil); got != nil {
 		t.Errorf("got %v", got)
 	}
 	var none []metav1.ManagedFieldsEntry
 	live.SetManagedFields(none)
-	if got := drift.Restored(drift.Objects{Live: live, Applied: applied, Manager: manager}, nil); got == nil || len(got.Object["data"].(map[string]any)) != 1 {
+	if got := drift.Restoration(drift.Objects{Live: live, Applied: applied, Manager: manager}, nil); got == nil || len(got.Object["data"].(map[string]any)) != 1 {
 		t.Errorf("without fields of its own: %v", got)
 	}
 }

@@ -163,8 +163,8 @@ const (
 	maxRepairDelay  = 10 * time.Minute
 )
 
-// Repairing sets whether drift is put back.
-func (m *Memory) Repairing(is bool) { m.isRepairing = is }
+// SetRepairing sets whether drift is put back.
+func (m *Memory) SetRepairing(is bool) { m.isRepairing = is }
 
 // MayRepair reports whether an object that differs is put back now.
 func (m *Memory) MayRepair(key Key) bool { return m.isRepairing && !m.now.Before(m.nextRepair(key)) }
@@ -259,8 +259,8 @@ func (m *Memory) Postpone(key Key, delay time.Duration) {
 	m.objects[key] = s
 }
 
-// Skip records that an object cannot be compared any more, because it is being deleted or belongs to another owner.
-func (m *Memory) Skip(key Key) {
+// Ignore records that an object cannot be compared any more, because it is being deleted or belongs to another owner.
+func (m *Memory) Ignore(key Key) {
 	if s, known := m.objects[key]; known {
 		s.failure, s.retry = nil, time.Time{}
 		m.objects[key] = s
@@ -312,6 +312,9 @@ type Result struct {
 	// Again is when there is more to compare or to put back.
 	Again time.Time
 }
+
+// IsKnown reports whether there is anything to report.
+func (r Result) IsKnown() bool { return len(r.Findings) > 0 || r.AreCompared || r.Failure != nil }
 
 // Result returns what is known of these objects, and forgets others. areAll means that all that were due were compared.
 func (m *Memory) Result(keys []Key, areAll bool) Result {

@@ -120,6 +120,19 @@ func checkFailures(t *testing.T, m *Memory, later func() *Memory) {
 	if !m.IsDue(drifted, at("3", "c"), manager) || m.IsDue(unknown, at("3", "c"), manager) || m.HasLost(unknown, at("1", "a"), manager) {
 		t.Error("the wrong object is compared again")
 	}
+	keys := []Key{drifted, unknown}
+	m.Ignore(drifted)
+	if result := m.Result(keys, true); !result.Again.After(m.now) || !errors.Is(result.Failure, forbidden) {
+		t.Errorf("an object is skipped, and the next pass is at %s, now is %s: %v", result.Again, m.now, result.Failure)
+	}
+	m.Postpone(drifted, time.Second)
+	if result := m.Result(keys, true); m.IsDue(drifted, at("3", "c"), manager) || !result.Again.Equal(m.now.Add(time.Second)) {
+		t.Errorf("an object is being changed, and the next pass is at %s, now is %s", result.Again, m.now)
+	}
+	m.now = m.now.Add(2 * time.Second)
+	if result := m.Result(keys, true); !m.IsDue(drifted, at("3", "c"), manager) || !result.Again.After(m.now) {
+		t.Errorf("a pass has not compared an object that was due, and the next one is at %s, now is %s", result.Again, m.now)
+	}
 	m.Note(drifted, at("3", "c"), manager, Finding{})
 	if _, failure = m.failureOf([]Key{drifted}); failure != nil {
 		t.Errorf("it was compared, and has failed: %v", failure)
@@ -138,7 +151,7 @@ func TestRepairsBackOff(t *testing.T) {
 	)
 	memory := func() *Memory {
 		m := tracker.Of("instance", "first", false, now)
-		m.Repairing(true)
+		m.SetRepairing(true)
 		return m
 	}
 	memory().Note(key, at("1", "b"), manager, changed)
@@ -166,7 +179,7 @@ func TestRepairsBackOff(t *testing.T) {
 		t.Errorf("delays %v", delays)
 	}
 	m := memory()
-	m.Repairing(false)
+	m.SetRepairing(false)
 	if m.MayRepair(key) || m.IsDue(key, at("1", "b"), manager) {
 		t.Error("it is put back while it is only reported")
 	}

@@ -148,8 +148,8 @@ var _ = Describe("A Pipe task", func() {
 		key, crt := h.keeps(ctx)
 		Expect([]string{key, crt}).To(Equal([]string{"secret", "public"}))
 		Expect(h.config(ctx, "-user")).To(Equal(pipe.ArtifactName(h.name, "files", "Key")))
-		Expect(h.get(ctx).Status.Inventory).To(ContainElement(kudo.InventoryEntry{
-			Kind: "Secret", Namespace: h.namespace, Name: pipe.ArtifactName(h.name, "files", "Key"), Task: "files"}))
+		Expect(h.get(ctx).Status.Inventory).To(ContainElement(And(HaveField("Kind", "Secret"), HaveField("Namespace", h.namespace),
+			HaveField("Name", pipe.ArtifactName(h.name, "files", "Key")), HaveField("Task", "files"), HaveField("Pending", false))))
 
 		By("in a plan that does not make them")
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two"} })
