@@ -112,6 +112,9 @@ func content(o *unstructured.Unstructured) (string, error) {
 		if !found {
 			continue
 		}
+		for _, item := range items { // the digest of an object's fields is missing if the agent was interrupted before it was recorded
+			delete(item.(map[string]any), "fields")
+		}
 		slices.SortFunc(items, func(a, b any) int { return strings.Compare(rank(a), rank(b)) })
 		if err := unstructured.SetNestedSlice(o.Object, items, "status", field); err != nil {
 			return "", err

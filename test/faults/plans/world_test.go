@@ -161,7 +161,7 @@ func (w *world) startPrograms(t *testing.T, local *rest.Config, more ...string) 
 	if w.webhooks != "" {
 		manager = append(manager, "--webhook-bind-address="+w.webhooks, "--webhook-hosts=127.0.0.1")
 	}
-	agent := append(quiet[:2:2], "--cluster-name="+cluster, "--report-interval=50ms", "--lease-period=24h")
+	agent := append(quiet[:2:2], "--cluster-name="+cluster, "--report-interval=50ms", "--lease-period=24h", "--drift-interval=24h")
 	w.programs = []*program{
 		newProgram(t, w, "addon-manager", map[string]apiServer{
 			"hub": {"kubeconfig", as(w.hubConfig, account+"addon-manager", accounts()...)},
