@@ -170,14 +170,11 @@ func (i *instances) recordFacts(ctx context.Context, state install.Instance) (bo
 	if want == nil {
 		operation = apply.Operation{Op: "remove", Path: "/spec/cluster"}
 	}
-	before := state.Instance.ResourceVersion
-	err := apply.Patch(ctx, i.client, state.Instance, []apply.Operation{
-		{Op: "test", Path: "/metadata/generation", Value: state.Instance.Generation}, operation,
-	}, client.FieldOwner(ManagerInstance))
-	if err == nil && state.Instance.ResourceVersion == before {
-		return false, fmt.Errorf("recording the facts of the cluster in Instance %s: %w", client.ObjectKeyFromObject(state.Instance), errFactsDropped)
+	stored, err := apply.PatchSpec(ctx, i.client, state.Instance, []apply.Operation{operation}, client.FieldOwner(ManagerInstance))
+	if err == nil && !stored {
+		err = fmt.Errorf("recording the facts of the cluster in Instance %s: %w", client.ObjectKeyFromObject(state.Instance), errFactsDropped)
 	}
-	return err == nil, err
+	return stored, err
 }
 
 // act updates the manual plan request, and sets the finalizer before the Instance first becomes Resolved. The agent runs nothing before

@@ -26,40 +26,55 @@ type Operation struct {
 // the error is a conflict (apierrors.IsConflict). Other rejections by the API server, such as by a policy or the schema, are returned as
 // they are.
 func Patch(ctx context.Context, c client.Client, object client.Object, operations []Operation, options ...client.PatchOption) error {
-	return patch(c, object, operations, func(target client.Object, patch client.Patch) error {
+	_, err := patch(c, object, operations, func(target client.Object, patch client.Patch) error {
 		return c.Patch(ctx, target, patch, options...)
 	})
+	return err
+}
+
+// PatchSpec is Patch, and reports whether that changed the spec of object, whose generation it requires to be current. The resource version does not: it
+// also differs if another writer has changed something else.
+func PatchSpec(ctx context.Context, c client.Client, object client.Object, operations []Operation, options ...client.PatchOption) (changed bool, err error) {
+	operations = append([]Operation{{Op: "test", Path: "/metadata/generation", Value: object.GetGeneration()}}, operations...)
+	generation, err := patch(c, object, operations, func(target client.Object, patch client.Patch) error {
+		return c.Patch(ctx, target, patch, options...)
+	})
+	return err == nil && generation != object.GetGeneration(), err
 }
 
 // PatchStatus is Patch for the status of object.
 func PatchStatus(
 	ctx context.Context, c client.Client, object client.Object, operations []Operation, options ...client.SubResourcePatchOption,
 ) error {
-	return patch(c, object, operations, func(target client.Object, patch client.Patch) error {
+	_, err := patch(c, object, operations, func(target client.Object, patch client.Patch) error {
 		return c.Status().Patch(ctx, target, patch, options...)
 	})
+	return err
 }
 
-func patch(c client.Client, object client.Object, operations []Operation, send func(client.Object, client.Patch) error) error {
+// patch sends operations, and returns the generation of the result.
+func patch(
+	c client.Client, object client.Object, operations []Operation, send func(client.Object, client.Patch) error,
+) (generation int64, err error) {
 	operations = append([]Operation{{Op: "test", Path: "/metadata/uid", Value: object.GetUID()}}, operations...)
 	data, err := json.Marshal(operations)
 	if err != nil {
-		return fmt.Errorf("encoding a patch: %w", err)
+		return 0, fmt.Errorf("encoding a patch: %w", err)
 	}
 	gvk, err := c.GroupVersionKindFor(object)
 	if err != nil {
-		return fmt.Errorf("patching: %w", err)
+		return 0, fmt.Errorf("patching: %w", err)
 	}
 	target := bare(gvk, object)
 	err = send(target, client.RawPatch(types.JSONPatchType, data))
 	if doesNotApply(err) {
-		return apierrors.NewConflict(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, object.GetName(), err)
+		return 0, apierrors.NewConflict(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, object.GetName(), err)
 	}
 	if err != nil {
-		return fmt.Errorf("patching %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(object), err)
+		return 0, fmt.Errorf("patching %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(object), err)
 	}
 	object.SetResourceVersion(target.ResourceVersion)
-	return nil
+	return target.Generation, nil
 }
 
 // bare returns an object for sending a patch of object: the caller's object, which may belong to a cache, stays unmodified, and the API
