@@ -74,7 +74,7 @@ var allowed = map[string]map[string][]string{
 			`.status.execution`, `.status.whole`, `.status.handledRequests`, `.status.planStatus`, `.status.inventory`, `.status.tasks`, `.status.history`,
 			`.status.observedGeneration`, `.status.conditions[type="Ready"]`, `.status.conditions[type="Stalled"]`,
 			`.status.conditions[type="LastRequestSucceeded"]`, `.status.conditions[type="Waiting"]`,
-			`.status.conditions[type="Drifted"]`,
+			`.status.conditions[type="Drifted"]`, `.status.drift`, `.status.diagnosis`,
 		},
 	},
 }
