@@ -171,7 +171,7 @@ func (p *pass) compareLive(
 ) bool {
 	key := keyOf(entry)
 	switch {
-	case !memory.IsDue(key, live, fieldManager):
+	case !memory.IsDue(key, live, fieldManager, entry.Fields):
 		return false
 	case entry.Fields != "" && entry.Fields == drift.Digest(live, fieldManager): // another writer's change takes a field from the engine
 		memory.Note(key, live, fieldManager, drift.Finding{})
