@@ -46,6 +46,9 @@ type State struct {
 	// Suspended is true if no plan starts, except for the removal of the Instance.
 	Suspended bool
 
+	// Closed is why no plan starts before a maintenance window opens; empty if plans may start. Nothing delays the removal of the Instance.
+	Closed string
+
 	// Stage is what the Instance does while an ancestor is being removed; empty if none is.
 	Stage Stage
 

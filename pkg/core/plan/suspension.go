@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,6 +15,35 @@ type SuspendedError struct{ Plan string }
 
 func (e *SuspendedError) Error() string {
 	return fmt.Sprintf("plan %q waits: the Instance is suspended", e.Plan)
+}
+
+// ClosedError reports that a plan does not start because a maintenance window is closed.
+type ClosedError struct{ Plan, Reason string }
+
+func (e *ClosedError) Error() string {
+	return fmt.Sprintf("plan %q waits for a maintenance window, %s", e.Plan, e.Reason)
+}
+
+// holdError returns why a plan does not start now although nothing is wrong; nil if it starts.
+func (s State) holdError(plan string) error {
+	switch {
+	case s.Suspended:
+		return &SuspendedError{Plan: plan}
+	case s.Closed != "":
+		return &ClosedError{Plan: plan, Reason: s.Closed}
+	default:
+		return nil
+	}
+}
+
+// closedCondition returns condition Waiting of an Instance with a plan that would start if the maintenance windows were open; nil if there is none.
+func (s State) closedCondition() *metav1.Condition {
+	_, err := Choose(s)
+	var closed *ClosedError
+	if !errors.As(err, &closed) {
+		return nil
+	}
+	return &metav1.Condition{Type: kudo.ConditionWaiting, Status: metav1.ConditionTrue, Reason: kudo.ReasonWindow, Message: closed.Error()}
 }
 
 // MarkSuspension returns the status of an execution with a record of whether it is suspended now (DESIGN §11.2). The time of a suspension that is over
