@@ -100,6 +100,9 @@ func instanceConfiguration(current, want *kudo.Instance) (*unstructured.Unstruct
 		spec["parametersFrom"] = from
 	}
 	setRegistries(spec, current, want)
+	if want.Spec.Windows != "" || current != nil && current.Spec.Windows != "" { // others may have set the field
+		spec["windows"] = want.Spec.Windows
+	}
 	if want.Spec.InstallNamespace != "" {
 		spec["installNamespace"] = want.Spec.InstallNamespace
 	}

@@ -199,7 +199,8 @@ func (e *engine) parentsOf(ctx context.Context, child client.Object) []reconcile
 func viewParent(o client.Object) string {
 	i := o.(*kudo.Instance)
 	return fmt.Sprint(i.Spec.OperatorVersion, i.Status.Execution != nil, versionsOf(i), mirror.Acknowledgements(i), i.Annotations[kudo.AnnotationParent],
-		i.IsRemoving(), i.SkipsCleanup(), i.Status.PlanStatus[kudo.CleanupPlan].Status)
+		i.IsRemoving(), i.SkipsCleanup(), i.Status.PlanStatus[kudo.CleanupPlan].Status,
+		plan.IsExecuting(i.Status), i.Spec.ClusterWindows, i.Spec.Windows, i.Spec.IgnoreWindowsUntil)
 }
 
 // descendantsOf maps an Instance to its descendants, which may have its permissions and are removed after it.

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/window"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
@@ -147,7 +148,7 @@ func (w *Windows) rootOf(ctx context.Context, of *kudo.Instance) (root *kudo.Ins
 		} else if err != nil {
 			return nil, false, fmt.Errorf("reading parent Instance %q: %w", name.Name, err)
 		}
-		if last := parent.Status.Execution; last != nil && parent.Status.PlanStatus[last.Plan].Status.IsRunning() {
+		if plan.IsExecuting(parent.Status) {
 			return parent, true, nil
 		}
 		of = parent

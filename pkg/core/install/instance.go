@@ -52,6 +52,9 @@ type Instance struct {
 	Cluster *kudo.ClusterFacts
 	// FactsDropped is true if the API server does not store the facts in the spec of the Instance.
 	FactsDropped bool
+	// ClusterWindows are the maintenance windows of the managed cluster, and WindowsDropped is FactsDropped for them.
+	ClusterWindows string
+	WindowsDropped bool
 
 	// replaced is true without a Version if another OperatorVersion has its name now.
 	replaced bool
@@ -60,7 +63,7 @@ type Instance struct {
 // rules judge an Instance, in the order in which their problems are listed.
 var rules = []func(Instance) []Problem{
 	nameRule, collisionRule, reservedRule, namespaceRule, versionRule, signatureRule, contentRule, childrenRule, parametersRule, immutableRule, planRule, requestRule,
-	factsRule,
+	factsRule, windowsRule,
 }
 
 // Judge returns the condition Resolved of the Instance at its generation: True, or False with every problem.

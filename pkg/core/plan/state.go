@@ -220,11 +220,14 @@ func IsAside(status kudo.InstanceStatus) bool {
 	return IsManual(status) && owedIndex(status.Execution.Owed, status.Execution.Plan) < 0
 }
 
+// IsExecuting reports whether an execution that has started has not ended.
+func IsExecuting(status kudo.InstanceStatus) bool {
+	return status.Execution != nil && status.PlanStatus[status.Execution.Plan].Status.IsRunning()
+}
+
 // IsInterrupted reports whether an execution that has started, and influences condition Ready, has not ended: if it waits, it may have applied only
 // a part of what it changes.
-func IsInterrupted(status kudo.InstanceStatus) bool {
-	return status.Execution != nil && status.PlanStatus[status.Execution.Plan].Status.IsRunning() && !IsAside(status)
-}
+func IsInterrupted(status kudo.InstanceStatus) bool { return IsExecuting(status) && !IsAside(status) }
 
 // IsAvailable reports whether an Instance is available according to its recorded conditions: Available, and Ready where that is absent.
 func IsAvailable(status kudo.InstanceStatus) bool {

@@ -118,8 +118,8 @@ func Parse(source string) (Windows, error) {
 	return w, nil
 }
 
-// inType matches the part of an error about an unknown field that names a type of this program.
-var inType = regexp.MustCompile(` in type \S+`)
+// inType matches the part of an error that names a type of this program.
+var inType = regexp.MustCompile(` in(to| type) \S+`)
 
 // decode returns the structure of a text.
 func decode(source string) (document, error) {
