@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/tandem-addons/tandem/pkg/agent"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -50,11 +51,15 @@ var _ = Describe("A maintenance window", func() {
 	setOwn := func(ctx context.Context, windows string) {
 		GinkgoHelper()
 		own := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: kudo.WindowsConfigMap}}
-		Expect(client.IgnoreNotFound(managed.Delete(ctx, own))).To(Succeed())
-		if windows != "" {
-			own.ResourceVersion, own.Data = "", map[string]string{kudo.WindowsKey: windows}
-			Expect(managed.Create(ctx, own)).To(Succeed())
+		if windows == "" {
+			Expect(client.IgnoreNotFound(managed.Delete(ctx, own))).To(Succeed())
+			return
 		}
+		_, err := controllerutil.CreateOrUpdate(ctx, managed, own, func() error { // never deleted in between: the plan would start
+			own.Data = map[string]string{kudo.WindowsKey: windows}
+			return nil
+		})
+		Expect(err).NotTo(HaveOccurred())
 	}
 
 	It("that the hub sets holds up a change, leaves Ready as it is, and lets the change start once it opens", func(ctx context.Context) {
@@ -117,6 +122,8 @@ var _ = Describe("A maintenance window", func() {
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.IgnoreWindowsUntil = &metav1.Time{Time: time.Now().AddDate(0, 0, 3)} })
 		Eventually(waitMessage(ctx, h)).Should(HaveSuffix("; spec.ignoreWindowsUntil has no effect more than 24 hours ahead"))
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.IgnoreWindowsUntil = &metav1.Time{Time: time.Now().Add(time.Hour)} })
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(HaveField("UID", BeEquivalentTo("again")))
+		h.rollOut(ctx)
 		h.completes(ctx, "deploy", before)
 		h.finish(ctx)
 	})
