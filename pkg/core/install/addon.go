@@ -332,6 +332,18 @@ func installNamespace(a AddOn) string {
 	return cmp.Or(sources...)
 }
 
+// windows returns the maintenance windows of the add-on: those of the last AddOnDeploymentConfig that has any.
+func (a AddOn) windows() string {
+	for _, name := range slices.Backward(a.Configuration.DeploymentConfigs) {
+		if config := a.DeploymentConfigs[name]; config != nil {
+			if source := AnnotatedWindows(config); source != "" {
+				return source
+			}
+		}
+	}
+	return ""
+}
+
 // isNamed reports whether a user has chosen the install namespace.
 func isNamed(namespace string) bool { return namespace != "" && namespace != DefaultInstallNamespace }
 

@@ -318,6 +318,15 @@ func factsRule(i Instance) []Problem {
 		".Cluster: %s: remove some", i.Cluster.Name, VersionOf(i.Instance), problem)}}
 }
 
+// windowsRule requires that the maintenance windows of the cluster can be passed on.
+func windowsRule(i Instance) []Problem {
+	if !i.WindowsDropped {
+		return nil
+	}
+	return []Problem{{kudo.ReasonFieldNotStored, fmt.Sprintf("CustomResourceDefinition instances.kudo.dev on the hub has no field spec.clusterWindows, and "+
+		"ManagedCluster %q has annotation %s: apply crds/ of the version of addon-manager on the hub", i.Instance.Namespace, kudo.AnnotationWindows)}}
+}
+
 // childrenRule requires that the tree of child operators is complete and acyclic, and that the names of all children are valid. The
 // parameters of children are judged when their tasks run.
 func childrenRule(i Instance) []Problem {

@@ -214,6 +214,16 @@ func (o Observation) Waiting(status kudo.InstanceStatus) *metav1.Condition {
 	return WaitingCondition(Due(o.State()), o.lastSpec(), status.PlanStatus[status.Execution.Plan])
 }
 
+// closedCondition returns condition Waiting of an Instance with a plan that would start if the maintenance windows were open; nil if there is none.
+func (s State) closedCondition() *metav1.Condition {
+	_, err := Choose(s)
+	var closed *ClosedError
+	if !errors.As(err, &closed) {
+		return nil
+	}
+	return &metav1.Condition{Type: kudo.ConditionWaiting, Status: metav1.ConditionTrue, Reason: kudo.ReasonWindow, Message: closed.Error()}
+}
+
 // ReadyGeneration returns the generation on the hub that condition Ready is of. While a suspension or a maintenance window holds up a change, it is the
 // one before the change: a rollout and a client that wait for the change do not take the former health for it. During a plan, Ready is False in any case.
 func (o Observation) ReadyGeneration() int64 {

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -34,16 +33,6 @@ func (s State) holdError(plan string) error {
 	default:
 		return nil
 	}
-}
-
-// closedCondition returns condition Waiting of an Instance with a plan that would start if the maintenance windows were open; nil if there is none.
-func (s State) closedCondition() *metav1.Condition {
-	_, err := Choose(s)
-	var closed *ClosedError
-	if !errors.As(err, &closed) {
-		return nil
-	}
-	return &metav1.Condition{Type: kudo.ConditionWaiting, Status: metav1.ConditionTrue, Reason: kudo.ReasonWindow, Message: closed.Error()}
 }
 
 // MarkSuspension returns the status of an execution with a record of whether it is suspended now (DESIGN §11.2). The time of a suspension that is over
