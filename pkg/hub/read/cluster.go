@@ -91,7 +91,9 @@ func Facts(ctx context.Context, c client.Reader, namespace string) (known *kudo.
 }
 
 // ViewWindows returns the maintenance windows of an AddOnDeploymentConfig, for a predicate.
-func ViewWindows(config *addonv1alpha1.AddOnDeploymentConfig) string { return install.AnnotatedWindows(config) }
+func ViewWindows(config *addonv1alpha1.AddOnDeploymentConfig) string {
+	return install.AnnotatedWindows(config)
+}
 
 // ViewPassedOn returns what the hub passes on of a ManagedCluster, for comparison.
 func ViewPassedOn(cluster *clusterv1.ManagedCluster) [2]string {
