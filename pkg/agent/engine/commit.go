@@ -60,9 +60,12 @@ type judgement struct {
 	until     time.Time
 }
 
-// hasStarted reports whether an execution has started that a stored status lacks.
-func (r result) hasStarted(stored kudo.InstanceStatus) bool {
-	return r.status.Execution != nil && (stored.Execution == nil || stored.Execution.UID != r.status.Execution.UID)
+// withOverride returns the result with a description of closed maintenance windows if an execution has started that a stored status lacks.
+func (r result) withOverride(stored kudo.InstanceStatus, overridden string) result {
+	if r.status.Execution != nil && (stored.Execution == nil || stored.Execution.UID != r.status.Execution.UID) {
+		r.overridden = overridden
+	}
+	return r
 }
 
 // mask returns the result without sensitive values in its messages.

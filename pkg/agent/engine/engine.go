@@ -172,15 +172,14 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		metrics: measured,
 		clock:   time.Now,
 
-		signer: o.Signer, secrets: o.Secrets, windows: o.Windows, drafts: lru.New(maxRemembered), started: lru.New(maxRemembered),
+		signer: o.Signer, secrets: o.Secrets, windows: o.Windows, drafts: lru.New(maxRemembered), started: lru.New(maxRemembered), writes: o.Writes,
 		budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), progressDelay: cmp.Or(o.ProgressDelay, progressDelay),
 		policy: o.Rights, bindings: keeper, identities: acting,
 
 		contents: content.NewFiles(local.GetAPIReader(), content.FileDelay), charts: charts.New(o.Charts, found.discovery, o.Namespace, measured.render), rendered: o.Rendered,
 
 		retryDelay: o.RetryDelay, holdInterval: cmp.Or(o.HoldInterval, holdInterval), blocked: lru.New(maxRemembered),
-		drifts:    drift.NewTracker(cmp.Or(o.DriftInterval, DriftInterval)),
-		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage), writes: o.Writes,
+		drifts: drift.NewTracker(cmp.Or(o.DriftInterval, DriftInterval)), pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
 	}
 	e.kubernetes = &kubernetes{discovery: found.discovery, interval: e.holdInterval / 2}
 	redefined := newRedefinitions(e.objects, e.withGroup, e.clock)

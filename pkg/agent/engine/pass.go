@@ -216,10 +216,7 @@ func (p *pass) execute(ctx context.Context, o plan.Observation, action plan.Acti
 		return resultOf(action), p.keepValues(ctx, o, action.Status.Execution)
 	case plan.ActionStart:
 		started, err := p.start(ctx, o, x, action.Start)
-		if started.hasStarted(o.Instance.Status) {
-			started.overridden = p.overridden
-		}
-		return started, err
+		return started.withOverride(o.Instance.Status, p.overridden), err
 	case plan.ActionStep:
 		return p.step(ctx, o, x, action.Tasks)
 	case plan.ActionSettle:
@@ -244,10 +241,8 @@ func (p *pass) observe(ctx context.Context, instance *kudo.Instance) (plan.Obser
 		return o, err
 	}
 	o = o.MarkSuspension()
-	if !o.IsLeaving() {
-		if o.Window, p.overridden, err = p.windows.Judge(ctx, instance, o.Now); err != nil {
-			return o, err
-		}
+	if o, err = p.withWindow(ctx, o); err != nil {
+		return o, err
 	}
 	if (compatibility.IsConstrained(o.Desired) || facts.UseCapabilities(o.Desired)) && plan.Due(o.State()) != "" {
 		if o.KubernetesVersion, err = p.kubernetes.read(o.Now); err != nil {
@@ -258,6 +253,14 @@ func (p *pass) observe(ctx context.Context, instance *kudo.Instance) (plan.Obser
 	o.Unblocked = p.isUnblocked(ctx, o)
 	if !removal.IsUntouched(instance) && (hasPipes(o.Running) || hasPipes(o.Desired)) {
 		o.Pods, err = p.objects.pods(ctx, o.Owner)
+	}
+	return o, err
+}
+
+// withWindow adds what executions wait for because a maintenance window is closed. Nothing delays a removal.
+func (p *pass) withWindow(ctx context.Context, o plan.Observation) (_ plan.Observation, err error) {
+	if !o.IsLeaving() {
+		o.Window, p.overridden, err = p.windows.Judge(ctx, o.Instance, o.Now)
 	}
 	return o, err
 }
