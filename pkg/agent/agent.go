@@ -204,13 +204,13 @@ func prepare(ctx context.Context, o Options) parts {
 	if err != nil {
 		return parts{err: fmt.Errorf("adding sensitive values: %w", err)}
 	}
-	windows, err := maintenance.Add(ctx, cmp.Or(o.Namespace, DefaultNamespace), local)
-	if err != nil {
-		return parts{err: fmt.Errorf("adding maintenance windows: %w", err)}
-	}
 	signer, err := mirror.LoadSigner(ctx, cmp.Or(o.Namespace, DefaultNamespace), local)
 	if err != nil {
 		return parts{err: err}
+	}
+	windows, err := maintenance.Add(ctx, cmp.Or(o.Namespace, DefaultNamespace), signer, local)
+	if err != nil {
+		return parts{err: fmt.Errorf("adding maintenance windows: %w", err)}
 	}
 	charts, err := chart.NewRenderer()
 	if err != nil {

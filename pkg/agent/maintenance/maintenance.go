@@ -35,15 +35,19 @@ type Windows struct {
 	name     types.NamespacedName // of the ConfigMap
 	client   client.Reader
 	live     client.Reader
+	signer   signer
 	informer toolscache.SharedInformer
 	parsed   *lru.Cache
 }
+
+// signer recognizes the mirrors that the agent has signed.
+type signer interface{ IsSigned(o client.Object) bool }
 
 // maxParsed is the number of texts whose windows are remembered: most Instances of a cluster have the same.
 const maxParsed = 256
 
 // Add returns the windows, with a watch of the ConfigMap in the agent's namespace that ends with ctx.
-func Add(ctx context.Context, namespace string, local ctrl.Manager) (*Windows, error) {
+func Add(ctx context.Context, namespace string, signed signer, local ctrl.Manager) (*Windows, error) {
 	maps, err := corev1client.NewForConfigAndClient(local.GetConfig(), local.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("preparing to read ConfigMaps: %w", err)
@@ -51,7 +55,7 @@ func Add(ctx context.Context, namespace string, local ctrl.Manager) (*Windows, e
 	w := &Windows{
 		Changed: make(chan event.TypedGenericEvent[client.Object], 1),
 		name:    types.NamespacedName{Namespace: namespace, Name: kudo.WindowsConfigMap},
-		client:  local.GetClient(), live: local.GetAPIReader(), parsed: lru.New(maxParsed),
+		client:  local.GetClient(), live: local.GetAPIReader(), signer: signed, parsed: lru.New(maxParsed),
 	}
 	w.informer = w.newInformer(ctx, maps.ConfigMaps(namespace))
 	go w.informer.RunWithContext(ctx)
@@ -138,14 +142,17 @@ func isIgnored(until *metav1.Time, now time.Time) (ignored bool, remark string) 
 	}
 }
 
-// rootOf returns the root of the tree of an Instance, and whether an ancestor runs a plan. An Instance whose ancestor was removed is a root.
+// rootOf returns the root of the tree of an Instance, and whether an ancestor runs a plan. An Instance whose ancestor was removed is a root. Only signed
+// mirrors are ancestors: others may be written by anyone who may write Instances in their namespace.
 func (w *Windows) rootOf(ctx context.Context, of *kudo.Instance) (root *kudo.Instance, runs bool, err error) {
 	for of.Annotations[kudo.AnnotationParent] != "" { // ends, because the name of a child is longer than that of its parent
 		name := types.NamespacedName{Namespace: of.Namespace, Name: of.Annotations[kudo.AnnotationParent]}
 		parent := &kudo.Instance{}
-		if err := w.client.Get(ctx, name, parent, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
+		err := w.client.Get(ctx, name, parent, client.UnsafeDisableDeepCopy)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && !w.signer.IsSigned(parent):
 			return of, false, nil
-		} else if err != nil {
+		case err != nil:
 			return nil, false, fmt.Errorf("reading parent Instance %q: %w", name.Name, err)
 		}
 		if plan.IsExecuting(parent.Status) {

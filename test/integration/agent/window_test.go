@@ -123,8 +123,50 @@ var _ = Describe("A maintenance window", func() {
 		Eventually(waitMessage(ctx, h)).Should(HaveSuffix("; spec.ignoreWindowsUntil has no effect more than 24 hours ahead"))
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.IgnoreWindowsUntil = &metav1.Time{Time: time.Now().Add(time.Hour)} })
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(HaveField("UID", BeEquivalentTo("again")))
+		Eventually(func() []string { return h.eventsOf(ctx, "WindowOverridden") }).Should(ConsistOf(ContainSubstring("closed by the hub (ManagedCluster)")))
 		h.rollOut(ctx)
 		h.completes(ctx, "deploy", before)
 		h.finish(ctx)
+	})
+
+	It("that closes while a plan runs lets its children deploy, which wait for the windows of their parent afterwards", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Templates["child.yaml"] = "VALUE: two\n"
+		spec.Tasks = append(spec.Tasks, childTask("child", "child.yaml"))
+		spec.Plans = map[string]kudo.Plan{"deploy": {Phases: []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: "child", Tasks: []string{"child"}}}}}}}
+		parent := newInstance(ctx, spec, nil)
+		parent.resolve(ctx)
+		Eventually(func() kudo.ExecutionStatus { return parent.plan(ctx, "deploy").Status }).Should(Equal(kudo.InProgress))
+		parent.change(ctx, setWindows(closed))
+
+		By("the child's creation")
+		child, owner := &hubPart{name: parent.name + ".child", namespace: parent.namespace}, parent.get(ctx)
+		child.make(ctx, configOnly(), nil)
+		child.edit(ctx, func(i *kudo.Instance) {
+			i.Labels = map[string]string{kudo.LabelRoot: parent.name}
+			i.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, kudo.GroupVersion.WithKind("Instance"))}
+		})
+		child.resolve(ctx)
+		acknowledge := func() {
+			GinkgoHelper()
+			made := child.get(ctx)
+			parent.report(ctx, func(i *kudo.Instance) {
+				i.Status.Children = []kudo.ChildStatus{{Task: "child", Execution: i.Status.Execution.UID, State: kudo.ChildApplied,
+					Instance: child.name, UID: made.UID, Generation: made.Generation}}
+			})
+		}
+		acknowledge()
+		child.completes(ctx, "deploy", kudo.PlanStatus{})
+		parent.completes(ctx, "deploy", kudo.PlanStatus{})
+
+		By("a change of the child alone")
+		before := child.plan(ctx, "deploy")
+		child.change(ctx, setParameter("VALUE", "three"))
+		Eventually(waitMessage(ctx, child)).Should(HavePrefix(`plan "deploy" waits for a maintenance window, closed by the hub (ManagedCluster)`))
+		parent.change(ctx, setWindows(""))
+		child.completes(ctx, "deploy", before)
+		child.edit(ctx, func(i *kudo.Instance) { i.OwnerReferences = nil })
+		parent.finish(ctx)
+		child.finish(ctx)
 	})
 })

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
@@ -44,5 +45,47 @@ var _ = Describe("The maintenance windows of a cluster", func() {
 		Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", string(metav1.ConditionTrue)))
 		annotate(ctx, cluster, nil)
 		Eventually(found).Should(HaveField("ClusterWindows", ""))
+	})
+
+	It("of an AddOnDeploymentConfig reach the Instances of its add-ons, whatever their users set, and a malformed one is named", func(ctx SpecContext) {
+		f := newFleet()
+		cluster := f.cluster(ctx, "cluster")
+		version := f.push(ctx, "kafka", packages)
+		f.define(ctx, "kafka", runs(version))
+		first, second := f.variables(ctx, "first", cluster, "TEXT", "one"), f.variables(ctx, "second", cluster, "COUNT", "2")
+		set := func(config *addonv1alpha1.AddOnDeploymentConfig, windows string) {
+			GinkgoHelper()
+			edit(ctx, config, func(c *addonv1alpha1.AddOnDeploymentConfig) {
+				c.Annotations = map[string]string{kudo.AnnotationWindows: windows}
+			})
+		}
+		const nights, freeze = "allow: [{from: 22:00, to: 04:00}]", "freeze: [{from: 2026-12-20, to: 2027-01-04}]"
+		set(first, nights)
+		kafka := f.enable(ctx, cluster, "kafka", withConfigs(first, second))
+		spec := specOf(instanceOf(kafka))
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))
+		Expect(spec(Default, ctx).Windows).To(Equal(nights))
+
+		By("another config that has some, too")
+		set(second, freeze)
+		Eventually(spec).WithContext(ctx).Should(HaveField("Windows", freeze))
+
+		By("a user who removes them")
+		edit(ctx, instanceOf(kafka), func(i *kudo.Instance) { i.Spec.Windows = "" })
+		Eventually(spec).WithContext(ctx).Should(HaveField("Windows", freeze))
+
+		By("a malformed one")
+		set(second, "always")
+		Eventually(spec).WithContext(ctx).Should(HaveField("Windows", "always"))
+		Eventually(eventsOn(kafka)).WithContext(ctx).Should(ContainElement(ContainSubstring(
+			"annotation kudo.dev/maintenance-windows of the AddOnDeploymentConfig is malformed, and no plan starts: ")))
+
+		By("removing all")
+		for _, config := range []*addonv1alpha1.AddOnDeploymentConfig{first, second} {
+			edit(ctx, config, func(c *addonv1alpha1.AddOnDeploymentConfig) { c.Annotations = nil })
+		}
+		Eventually(spec).WithContext(ctx).Should(HaveField("Windows", ""))
+		Eventually(resolvedOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("Status", "True"))
+		f.writesNothing(ctx, cluster)
 	})
 })

@@ -54,11 +54,11 @@ var allowed = map[string]map[string][]string{
 		addOn: {`.metadata.finalizers`},
 		instance: {
 			`.metadata.ownerReferences`, `.metadata.annotations.kudo.dev/allow-deletion`,
-			`.spec.operatorVersion`, `.spec.parameters`, `.spec.parametersFrom`, `.spec.imageRegistries`, `.spec.installNamespace`,
+			`.spec.operatorVersion`, `.spec.parameters`, `.spec.parametersFrom`, `.spec.imageRegistries`, `.spec.installNamespace`, `.spec.windows`,
 		},
 	},
 	"addon-manager-instance": {
-		instance: {`.metadata.finalizers`, `.spec.planExecution.uid`, `.spec.cluster`, `.status.conditions[type="Resolved"]`},
+		instance: {`.metadata.finalizers`, `.spec.planExecution.uid`, `.spec.cluster`, `.spec.clusterWindows`, `.status.conditions[type="Resolved"]`},
 	},
 	// On a child the data from its parent, on the parent the answers to its tasks.
 	"addon-manager-children": {instance: {
