@@ -204,6 +204,18 @@ func (o Observation) Waiting(status kudo.InstanceStatus) *metav1.Condition {
 	return WaitingCondition(Due(o.State()), o.lastSpec(), status.PlanStatus[status.Execution.Plan])
 }
 
+// LastRequest returns condition LastRequestSucceeded of the Instance with that status; nil if it stays as it is.
+func (o Observation) LastRequest(status kudo.InstanceStatus) *metav1.Condition {
+	after, instance := o, *o.Instance
+	instance.Status, after.Instance = status, &instance
+	if problem := after.State().ResumeProblem(); problem != "" && !o.IsLeaving() {
+		return &metav1.Condition{
+			Type: kudo.ConditionLastRequestSucceeded, Status: metav1.ConditionFalse, Reason: kudo.ReasonRequestInvalid, Message: problem,
+		}
+	}
+	return LastRequest(status)
+}
+
 // ReadyGeneration returns the generation on the hub that condition Ready is of. While a suspension holds up a change, it is the one before the change:
 // a rollout and a client that wait for the change do not take the former health for it. During a plan, Ready is False in any case.
 func (o Observation) ReadyGeneration() int64 {
