@@ -145,7 +145,7 @@ func LastRequest(status kudo.InstanceStatus) *metav1.Condition {
 	request := status.HandledRequests[len(status.HandledRequests)-1]
 	for _, name := range slices.Sorted(maps.Keys(status.PlanStatus)) {
 		ran := status.PlanStatus[name]
-		if ran.UID != request && ran.UID != resumedBy(status, request) {
+		if ran.UID != request && !isResumedBy(status, request, ran.UID) {
 			continue
 		}
 		c := &metav1.Condition{Type: kudo.ConditionLastRequestSucceeded}
@@ -169,13 +169,10 @@ func LastRequest(status kudo.InstanceStatus) *metav1.Condition {
 	}
 }
 
-// resumedBy returns the uid of the last execution if a change or a retry has started it, and it does what the request has asked for: it resumes another
-// one. It is empty otherwise.
-func resumedBy(status kudo.InstanceStatus, request types.UID) types.UID {
-	if last := status.Execution; last != nil && last.Resume != "" && last.Request == request {
-		return last.UID
-	}
-	return ""
+// isResumedBy reports whether an execution, which a change or a retry has started, does what the request has asked for: it resumes the one before.
+func isResumedBy(status kudo.InstanceStatus, request, execution types.UID) bool {
+	last := status.Execution
+	return last != nil && last.Resume != "" && last.Request == request && last.UID == execution
 }
 
 // RunningCondition returns condition Ready of an Instance with a running plan.
