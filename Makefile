@@ -49,8 +49,10 @@ FIRST ?=
 QPS ?= 0
 BURST ?= 0
 CONCURRENCY ?= 10
-# The numbers of Instances that `make bench-plans` deploys at the same time, each a row of its report.
+# The numbers of Instances that `make bench-plans` deploys at the same time, each a row of its report. With REST, such as 10m, it measures that many
+# Instances, and 20 charts, at rest for so long in each mode of drift, instead of their plans.
 INSTANCES ?= 1,10,100
+REST ?= 0
 # The number of Instances that `make bench-charts` deploys at the same time, and of charts with which it measures memory; 0 skips one of both.
 RELEASES ?= 100
 CHARTS ?= 20
@@ -283,7 +285,7 @@ bench-ui: build ## Measure the dashboard on CLUSTERS × ADDONS, with VIEWERS (re
 bench-plans: build ## Measure the deployment of INSTANCES by plans, compared with a bare client (OUT=FILE.json writes a report).
 	go build -o bin/bench-plans ./test/bench/plans
 	@assets=$(assets); export TANDEM_ASSETS=$$assets; set -x; \
-	  bin/bench-plans -instances=$(INSTANCES) -qps=$(QPS) -burst=$(BURST) $(if $(OUT),-out=$(OUT))
+	  bin/bench-plans -instances=$(INSTANCES) -rest=$(REST) -qps=$(QPS) -burst=$(BURST) $(if $(OUT),-out=$(OUT))
 
 .PHONY: bench-charts
 bench-charts: build ## Measure Helm tasks of RELEASES Instances beside Helm's SDK, and the memory with CHARTS charts (OUT=FILE.json writes a report).

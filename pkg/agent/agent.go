@@ -40,6 +40,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent/addonstatus"
 	"github.com/tandem-addons/tandem/pkg/agent/engine"
+	"github.com/tandem-addons/tandem/pkg/agent/maintenance"
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	"github.com/tandem-addons/tandem/pkg/agent/rendering"
 	"github.com/tandem-addons/tandem/pkg/agent/report"
@@ -203,6 +204,10 @@ func prepare(ctx context.Context, o Options) parts {
 	if err != nil {
 		return parts{err: fmt.Errorf("adding sensitive values: %w", err)}
 	}
+	windows, err := maintenance.Add(ctx, cmp.Or(o.Namespace, DefaultNamespace), local)
+	if err != nil {
+		return parts{err: fmt.Errorf("adding maintenance windows: %w", err)}
+	}
 	signer, err := mirror.LoadSigner(ctx, cmp.Or(o.Namespace, DefaultNamespace), local)
 	if err != nil {
 		return parts{err: err}
@@ -213,7 +218,7 @@ func prepare(ctx context.Context, o Options) parts {
 	}
 	kept := shared{
 		charts:  charts,
-		metrics: measured, writes: mirror.NewWrites(), secrets: secrets, signer: signer, unserved: unserved,
+		metrics: measured, writes: mirror.NewWrites(), secrets: secrets, windows: windows, signer: signer, unserved: unserved,
 		renderings: rendering.New(cmp.Or(o.Namespace, DefaultNamespace), local.GetClient(), local.GetAPIReader()),
 	}
 	return parts{kept: kept, local: local, err: addLocal(ctx, o, kept, local)}
@@ -244,6 +249,8 @@ type shared struct {
 	writes *controller.Writes
 	// secrets are the values of sensitive parameters.
 	secrets *secret.Store
+	// windows are the maintenance windows.
+	windows *maintenance.Windows
 	// charts renders charts, and renderings are what they have rendered.
 	charts     *chart.Renderer
 	renderings *rendering.Store
@@ -257,7 +264,7 @@ type shared struct {
 func addLocal(ctx context.Context, o Options, kept shared, local ctrl.Manager) error {
 	return cmp.Or(
 		engine.Add(ctx, engine.Options{
-			PipeImage: o.PipeImage, Writes: kept.writes, Rights: o.Rights, Secrets: kept.secrets, Signer: kept.signer,
+			PipeImage: o.PipeImage, Writes: kept.writes, Rights: o.Rights, Secrets: kept.secrets, Windows: kept.windows, Signer: kept.signer,
 			Namespace: cmp.Or(o.Namespace, DefaultNamespace), Charts: kept.charts, Rendered: kept.renderings,
 			ProgressDelay: o.ProgressDelay, RetryDelay: o.PlanRetryDelay, HoldInterval: o.HoldInterval, DriftInterval: o.DriftInterval, Unserved: kept.unserved,
 		}, local),

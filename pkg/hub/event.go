@@ -15,6 +15,8 @@ const (
 	eventDependencyKept = "DependencyKept"
 	// eventConfigurationIgnored: a part of an add-on's configuration has no effect.
 	eventConfigurationIgnored = "ConfigurationIgnored"
+	// eventWindowsMalformed: the maintenance windows of a ManagedCluster are malformed.
+	eventWindowsMalformed = "WindowsMalformed"
 	// eventForceReleased: an Instance was released before its agent had removed all applied objects.
 	eventForceReleased = "ForceReleased"
 	// eventChildCreated, eventChildChanged, eventChildDeleted: a child of an Instance was created, changed, deleted.

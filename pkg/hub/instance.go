@@ -64,7 +64,7 @@ func (i *instances) SetUp(mgr manager.Manager) error {
 		Watches(&kudo.OperatorVersion{}, handler.Funcs{DeleteFunc: i.forget}).
 		WatchesMetadata(content.Metadata(), controller.EnqueueFrom(i.withContent), builder.WithPredicates(controller.AfterStart())).
 		Watches(&clusterv1.ManagedCluster{}, controller.EnqueueFrom(i.onCluster), builder.WithPredicates(controller.DeletionStart())).
-		Watches(&clusterv1.ManagedCluster{}, controller.EnqueueFrom(i.onCluster), builder.WithPredicates(controller.ChangeIn(read.ViewFacts), controller.AfterStart())).
+		Watches(&clusterv1.ManagedCluster{}, controller.EnqueueFrom(i.onCluster), builder.WithPredicates(controller.ChangeIn(read.ViewPassedOn), controller.AfterStart())).
 		WatchesMetadata(read.Namespace(), controller.EnqueueFrom(i.onCluster), builder.WithPredicates(controller.DeletionStart(), controller.AfterStart())).
 		Complete(&controller.Reconciler[*kudo.Instance]{
 			Client: i.client, Written: i.written, IsIgnored: kudo.IsMirror, ReconcileObject: i.Reconcile,
@@ -109,7 +109,12 @@ func (i *instances) resolve(ctx context.Context, instance *kudo.Instance, detach
 		return err
 	}
 	state.FactsDropped = err != nil
-	return cmp.Or(i.judge(ctx, state), err)
+	recorded, dropped := i.recordWindows(ctx, state)
+	if recorded || dropped != nil && !errors.Is(dropped, errWindowsDropped) {
+		return dropped
+	}
+	state.WindowsDropped = dropped != nil
+	return cmp.Or(i.judge(ctx, state), err, dropped)
 }
 
 // judge updates the manual plan request, and writes condition Resolved if it changed.
@@ -140,7 +145,7 @@ func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (instal
 		return state, err
 	}
 	state.Reserved = i.reserved
-	if state.Cluster, err = read.Facts(ctx, i.client, instance.Namespace); err != nil {
+	if state.Cluster, state.ClusterWindows, err = read.Facts(ctx, i.client, instance.Namespace); err != nil {
 		return state, err
 	}
 	state.VersionProblems = i.verifications.Of(state.Version)
@@ -173,6 +178,31 @@ func (i *instances) recordFacts(ctx context.Context, state install.Instance) (bo
 	stored, err := apply.PatchSpec(ctx, i.client, state.Instance, []apply.Operation{operation}, client.FieldOwner(ManagerInstance))
 	if err == nil && !stored {
 		err = fmt.Errorf("recording the facts of the cluster in Instance %s: %w", client.ObjectKeyFromObject(state.Instance), errFactsDropped)
+	}
+	return stored, err
+}
+
+// errWindowsDropped is like errFactsDropped.
+var errWindowsDropped = errors.New("the API server does not store spec.clusterWindows of Instances: apply crds/ on the hub")
+
+// recordWindows writes the maintenance windows of the cluster to the Instance's spec if they have changed, and reports whether it did. An Instance is not
+// resolved before, so that its agent never starts a generation without them.
+func (i *instances) recordWindows(ctx context.Context, state install.Instance) (bool, error) {
+	instance, want := state.Instance, install.WindowsOf(state)
+	if instance.Spec.ClusterWindows == want {
+		return false, nil
+	}
+	operation := apply.Operation{Op: "add", Path: "/spec/clusterWindows", Value: want}
+	if want == "" {
+		operation = apply.Operation{Op: "remove", Path: "/spec/clusterWindows"}
+	}
+	stored, err := apply.PatchSpec(ctx, i.client, instance, []apply.Operation{operation}, client.FieldOwner(ManagerInstance))
+	if err == nil && !stored {
+		err = fmt.Errorf("recording the maintenance windows of the cluster in Instance %s: %w", client.ObjectKeyFromObject(instance), errWindowsDropped)
+	}
+	if problem := install.WindowsProblem(want); stored && problem != "" {
+		i.recorder.Eventf(instance, nil, corev1.EventTypeWarning, eventWindowsMalformed, actionResolve, "%s", controller.TruncateNote(fmt.Sprintf(
+			"annotation %s of ManagedCluster %s is malformed, and no plan starts: %s", kudo.AnnotationWindows, instance.Namespace, problem)))
 	}
 	return stored, err
 }

@@ -100,6 +100,7 @@ func instanceConfiguration(current, want *kudo.Instance) (*unstructured.Unstruct
 		spec["parametersFrom"] = from
 	}
 	setRegistries(spec, current, want)
+	setWindows(spec, current, want)
 	if want.Spec.InstallNamespace != "" {
 		spec["installNamespace"] = want.Spec.InstallNamespace
 	}
@@ -136,4 +137,11 @@ func setRegistries(spec map[string]any, current, want *kudo.Instance) {
 func staleCacheConflict(instance *kudo.Instance, what string) error {
 	resource := schema.GroupResource{Group: kudo.GroupVersion.Group, Resource: "instances"}
 	return apierrors.NewConflict(resource, instance.Name, errors.New(what+", but not in the cache yet"))
+}
+
+// setWindows sets the maintenance windows, also to none if others may have set the field.
+func setWindows(spec map[string]any, current, want *kudo.Instance) {
+	if want.Spec.Windows != "" || current != nil && current.Spec.Windows != "" {
+		spec["windows"] = want.Spec.Windows
+	}
 }

@@ -47,6 +47,9 @@ type result struct {
 	omitted string
 	// warnings are those about the charts of a started plan; empty if there are none.
 	warnings string
+
+	// overridden describes the closed maintenance windows outside of which a plan has started on request; empty if there are none.
+	overridden string
 }
 
 // judgement holds the conditions that depend on the health of an Instance: Ready and, where it differs, Available. until is when they have to be
@@ -57,9 +60,18 @@ type judgement struct {
 	until     time.Time
 }
 
+// withOverride returns the result with a description of closed maintenance windows if an execution has started that a stored status lacks.
+func (r result) withOverride(stored kudo.InstanceStatus, overridden string) result {
+	if r.status.Execution != nil && (stored.Execution == nil || stored.Execution.UID != r.status.Execution.UID) {
+		r.overridden = overridden
+	}
+	return r
+}
+
 // mask returns the result without sensitive values in its messages.
 func (r result) mask(m sensitive.Masker) result {
 	r.status, r.ready.Message = m.Status(r.status), m.Text(r.ready.Message)
+	r.overridden = m.Text(r.overridden)
 	r.unsearched, r.omitted, r.warnings = m.Text(r.unsearched), m.Text(r.omitted), m.Text(r.warnings)
 	r.available, r.compared.condition = maskCondition(r.available, m), maskCondition(r.compared.condition, m)
 	r.compared.objects = m.Drift(r.compared.objects)
@@ -159,7 +171,7 @@ func setCondition(status *kudo.InstanceStatus, condition metav1.Condition, now t
 	meta.SetStatusCondition(&status.Conditions, settled)
 }
 
-// setReady sets condition Ready of a status. A change that a suspension holds up has no condition Ready yet.
+// setReady sets condition Ready of a status. A change that a suspension or a maintenance window holds up has no condition Ready yet.
 func setReady(status *kudo.InstanceStatus, ready metav1.Condition, o plan.Observation) {
 	observed := status.ObservedGeneration
 	status.ObservedGeneration = o.ReadyGeneration()
@@ -209,21 +221,38 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 		return nil, fmt.Errorf("nothing is applied for Instance %q because the API server drops its inventory: "+
 			"CustomResourceDefinition instances.kudo.dev is older than this agent; apply the one of this version", o.Instance.Name)
 	}
-	e.emitSuspension(o, stored, status)
+	e.emitWait(o, stored, status)
 	e.emitDrift(o, stored, status)
 	e.emitEnd(o, status)
 	return committed, nil
 }
 
-// emitSuspension emits an event if an Instance was suspended or resumed.
-func (e *engine) emitSuspension(o plan.Observation, before, after kudo.InstanceStatus) {
-	was, is := meta.IsStatusConditionTrue(before.Conditions, kudo.ConditionWaiting), meta.FindStatusCondition(after.Conditions, kudo.ConditionWaiting)
-	switch {
-	case is != nil && !was:
-		e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, "Suspended", "Suspend", "%s", text.Prefix(is.Message, maxNoteBytes))
-	case is == nil && was && !o.IsLeaving():
+// emitWait emits an event if an Instance was suspended or resumed, or if a plan waits for a maintenance window.
+func (e *engine) emitWait(o plan.Observation, before, after kudo.InstanceStatus) {
+	was, is := waitReason(before), waitReason(after)
+	if was == is {
+		return
+	}
+	if was == kudo.ReasonSuspended && !o.IsLeaving() {
 		e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, "Resumed", "Resume", "the Instance is no longer suspended")
 	}
+	if is == "" {
+		return
+	}
+	reason, action := "Suspended", "Suspend"
+	if is == kudo.ReasonWindow {
+		reason, action = "WaitingForWindow", "Start"
+	}
+	message := meta.FindStatusCondition(after.Conditions, kudo.ConditionWaiting).Message
+	e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, reason, action, "%s", text.Prefix(message, maxNoteBytes))
+}
+
+// waitReason returns the reason of condition Waiting; empty if there is none.
+func waitReason(status kudo.InstanceStatus) string {
+	if waits := meta.FindStatusCondition(status.Conditions, kudo.ConditionWaiting); waits != nil {
+		return waits.Reason
+	}
+	return ""
 }
 
 // emitDrift emits an event if another writer has changed what was applied, or put it back.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent/bindings"
 	"github.com/tandem-addons/tandem/pkg/agent/charts"
+	"github.com/tandem-addons/tandem/pkg/agent/maintenance"
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	"github.com/tandem-addons/tandem/pkg/agent/rendering"
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
@@ -60,6 +61,9 @@ type engine struct {
 
 	// secrets are the values of sensitive parameters.
 	secrets *secret.Store
+
+	// windows are the maintenance windows.
+	windows *maintenance.Windows
 
 	// charts renders charts, and rendered keeps what they have rendered.
 	charts   *charts.Renderer
@@ -109,6 +113,9 @@ type Options struct {
 
 	// Secrets are the values of sensitive parameters.
 	Secrets *secret.Store
+
+	// Windows are the maintenance windows.
+	Windows *maintenance.Windows
 
 	// Rights is what the plans of Instances may do.
 	Rights rights.Policy
@@ -165,15 +172,14 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		metrics: measured,
 		clock:   time.Now,
 
-		signer: o.Signer, secrets: o.Secrets, drafts: lru.New(maxRemembered), started: lru.New(maxRemembered),
+		signer: o.Signer, secrets: o.Secrets, windows: o.Windows, drafts: lru.New(maxRemembered), started: lru.New(maxRemembered), writes: o.Writes,
 		budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), progressDelay: cmp.Or(o.ProgressDelay, progressDelay),
 		policy: o.Rights, bindings: keeper, identities: acting,
 
 		contents: content.NewFiles(local.GetAPIReader(), content.FileDelay), charts: charts.New(o.Charts, found.discovery, o.Namespace, measured.render), rendered: o.Rendered,
 
 		retryDelay: o.RetryDelay, holdInterval: cmp.Or(o.HoldInterval, holdInterval), blocked: lru.New(maxRemembered),
-		drifts:    drift.NewTracker(cmp.Or(o.DriftInterval, DriftInterval)),
-		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage), writes: o.Writes,
+		drifts: drift.NewTracker(cmp.Or(o.DriftInterval, DriftInterval)), pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
 	}
 	e.kubernetes = &kubernetes{discovery: found.discovery, interval: e.holdInterval / 2}
 	redefined := newRedefinitions(e.objects, e.withGroup, e.clock)
@@ -183,6 +189,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.descendantsOf), builder.WithPredicates(controller.ChangeIn(viewParent))).
 		Watches(&kudo.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(e.usersOf)).
 		WatchesRawSource(source.Channel(o.Secrets.Changed, handler.EnqueueRequestsFromMapFunc(e.readersOf))).
+		WatchesRawSource(source.Channel(o.Windows.Changed, handler.EnqueueRequestsFromMapFunc(e.allInstances))).
 		WatchesRawSource(source.Channel(e.sweeper.done, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(redefined.enqueued, &handler.EnqueueRequestForObject{})).
 		Build(e)

@@ -199,7 +199,8 @@ func (e *engine) parentsOf(ctx context.Context, child client.Object) []reconcile
 func viewParent(o client.Object) string {
 	i := o.(*kudo.Instance)
 	return fmt.Sprint(i.Spec.OperatorVersion, i.Status.Execution != nil, versionsOf(i), mirror.Acknowledgements(i), i.Annotations[kudo.AnnotationParent],
-		i.IsRemoving(), i.SkipsCleanup(), i.Status.PlanStatus[kudo.CleanupPlan].Status)
+		i.IsRemoving(), i.SkipsCleanup(), i.Status.PlanStatus[kudo.CleanupPlan].Status,
+		plan.IsExecuting(i.Status), i.Spec.ClusterWindows, i.Spec.Windows, i.Spec.IgnoreWindowsUntil)
 }
 
 // descendantsOf maps an Instance to its descendants, which may have its permissions and are removed after it.
@@ -213,6 +214,11 @@ func (e *engine) descendantsOf(ctx context.Context, parent client.Object) []reco
 	return requests
 }
 
+// allInstances returns all Instances: those whose plans wait for a maintenance window are few, and the others write nothing.
+func (e *engine) allInstances(ctx context.Context, _ client.Object) []reconcile.Request {
+	return e.requests(ctx, "all")
+}
+
 // withGroup returns the Instances with listed objects of an API group.
 func (e *engine) withGroup(ctx context.Context, group string) []reconcile.Request {
 	return e.requestsFor(ctx, "", byGroup, group)
@@ -220,10 +226,14 @@ func (e *engine) withGroup(ctx context.Context, group string) []reconcile.Reques
 
 // requestsFor returns requests for the Instances of a namespace (all namespaces if empty) with that value in an index.
 func (e *engine) requestsFor(ctx context.Context, namespace, index, value string) []reconcile.Request {
+	return e.requests(ctx, index, client.InNamespace(namespace), client.MatchingFields{index: value})
+}
+
+// requests returns requests for the Instances that these options select. The description is for the log.
+func (e *engine) requests(ctx context.Context, described string, which ...client.ListOption) []reconcile.Request {
 	list := &kudo.InstanceList{}
-	err := e.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "failed to list Instances", "namespace", namespace, "index", index)
+	if err := e.client.List(ctx, list, append(which, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "failed to list Instances", "which", described)
 		return nil
 	}
 	requests := make([]reconcile.Request, len(list.Items))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/core/removal"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // pass advances an Instance once: it observes, calls plan.Decide, executes the action, and commits the result. It holds what belongs to
@@ -36,6 +38,9 @@ type pass struct {
 
 	// view has the values of the Instance's sensitive parameters.
 	view secret.View
+
+	// overridden describes the closed maintenance windows that the Instance ignores; empty if there are none.
+	overridden string
 
 	// draft is the progress of the Instance that is not recorded yet.
 	draft pace.Draft
@@ -85,7 +90,7 @@ func (p *pass) run(ctx context.Context, instance *kudo.Instance) (written *kudo.
 	done = done.withRemark(p.view.Refused).mask(p.view.Masker())
 	status, after := done.statusOf(observed, instance.Status, p.budget.TryAccept)
 	status, again := p.withDiagnosis(ctx, observed, status)
-	after = soonest(after, p.view.After, again)
+	after = soonest(after, p.view.After, again, p.untilWindow(observed, status))
 	p.metrics.await(client.ObjectKeyFromObject(instance), waitOf(observed, status))
 	p.metrics.drift(client.ObjectKeyFromObject(instance), driftedOperator(observed, status))
 	written, err = p.commit(ctx, observed, instance.Status, status)
@@ -142,6 +147,22 @@ func (p *pass) remark(instance *kudo.Instance, done result) {
 	if done.warnings != "" {
 		p.emitWarnings(instance, done.warnings)
 	}
+	if done.overridden != "" {
+		p.events.Eventf(instance, nil, corev1.EventTypeWarning, "WindowOverridden", "Start", "%s",
+			text.Prefix("spec.ignoreWindowsUntil: a plan starts outside of the maintenance windows, "+done.overridden, maxNoteBytes))
+	}
+}
+
+// maxWindowDelay limits the delay until a maintenance window opens: the clock may be set, and timers do not run while a machine is suspended.
+const maxWindowDelay = time.Hour
+
+// untilWindow returns the time until a maintenance window opens for which a plan, or the repair of drift, waits; zero if none does.
+func (p *pass) untilWindow(o plan.Observation, status kudo.InstanceStatus) time.Duration {
+	repairs := o.Instance.Spec.DriftModeOrDefault() == kudo.DriftRepair && meta.IsStatusConditionTrue(status.Conditions, kudo.ConditionDrifted)
+	if o.Window == nil || waitReason(status) != kudo.ReasonWindow && !repairs {
+		return 0
+	}
+	return min(p.until(o.Window.Again), maxWindowDelay)
 }
 
 // waitOf returns why a plan waits, according to a status.
@@ -194,7 +215,8 @@ func (p *pass) execute(ctx context.Context, o plan.Observation, action plan.Acti
 	case plan.ActionAdopt:
 		return resultOf(action), p.keepValues(ctx, o, action.Status.Execution)
 	case plan.ActionStart:
-		return p.start(ctx, o, x, action.Start)
+		started, err := p.start(ctx, o, x, action.Start)
+		return started.withOverride(o.Instance.Status, p.overridden), err
 	case plan.ActionStep:
 		return p.step(ctx, o, x, action.Tasks)
 	case plan.ActionSettle:
@@ -219,6 +241,9 @@ func (p *pass) observe(ctx context.Context, instance *kudo.Instance) (plan.Obser
 		return o, err
 	}
 	o = o.MarkSuspension()
+	if o, err = p.withWindow(ctx, o); err != nil {
+		return o, err
+	}
 	if (compatibility.IsConstrained(o.Desired) || facts.UseCapabilities(o.Desired)) && plan.Due(o.State()) != "" {
 		if o.KubernetesVersion, err = p.kubernetes.read(o.Now); err != nil {
 			return o, err
@@ -228,6 +253,14 @@ func (p *pass) observe(ctx context.Context, instance *kudo.Instance) (plan.Obser
 	o.Unblocked = p.isUnblocked(ctx, o)
 	if !removal.IsUntouched(instance) && (hasPipes(o.Running) || hasPipes(o.Desired)) {
 		o.Pods, err = p.objects.pods(ctx, o.Owner)
+	}
+	return o, err
+}
+
+// withWindow adds what executions wait for because a maintenance window is closed. Nothing delays a removal.
+func (p *pass) withWindow(ctx context.Context, o plan.Observation) (_ plan.Observation, err error) {
+	if !o.IsLeaving() {
+		o.Window, p.overridden, err = p.windows.Judge(ctx, o.Instance, o.Now)
 	}
 	return o, err
 }

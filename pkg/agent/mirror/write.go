@@ -2,7 +2,6 @@ package mirror
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,17 +25,31 @@ func NewWrites() *controller.Writes {
 	return controller.NewExpectations(client.ObjectKeyFromObject, maxWrites)
 }
 
-// errSuspensionDropped is the error of a suspended Instance whose mirror cannot be suspended. No plan of it starts, because it is not signed.
-var errSuspensionDropped = errors.New("the API server of the managed cluster drops spec.suspend: its CustomResourceDefinition instances.kudo.dev is older than " +
-	"this agent; apply the one of this version")
+// dropError returns the error of an Instance whose mirror lacks what keeps its plans from starting; nil if it lacks nothing. No plan of it starts, because it
+// is not signed.
+func dropError(wanted, stored kudo.InstanceSpec) error {
+	var dropped string
+	switch {
+	case wanted.Suspend && !stored.Suspend:
+		dropped = "spec.suspend"
+	case wanted.Windows != stored.Windows:
+		dropped = "spec.windows"
+	case wanted.ClusterWindows != stored.ClusterWindows:
+		dropped = "spec.clusterWindows"
+	default:
+		return nil
+	}
+	return fmt.Errorf("the API server of the managed cluster drops %s: its CustomResourceDefinition instances.kudo.dev is older than this agent; apply the one "+
+		"of this version", dropped)
+}
 
 // update writes a mirror. The engine continues to ignore one that is not signed.
 func (m *reconciler) update(ctx context.Context, changed *kudo.Instance, signed bool) error {
-	suspended := changed.Spec.Suspend
+	wanted := changed.Spec
 	write := func() error {
 		err := m.updateAsIs(ctx, changed)
-		if err == nil && suspended && !changed.Spec.Suspend { // signed without it, its plans would start
-			return errSuspensionDropped
+		if err == nil { // signed without it, its plans would start
+			err = dropError(wanted, changed.Spec)
 		}
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -31,6 +32,7 @@ type PlanRunOptions struct {
 	hubclient.Targets
 	plan       string
 	parameters map[string]string
+	now        bool
 	terminal.WaitFlags
 
 	// resume is true if the last execution is resumed, and dryRun if nothing is written.
@@ -74,6 +76,8 @@ func NewCmdPlanRun(f *hubclient.Factory, runF func(context.Context, *PlanRunOpti
 	o.AddFlags(cmd, of)
 	o.AddFailed(cmd, "Only clusters where the last run of the plan has failed; all of them by default.")
 	parametersFlag(cmd, &parameters)
+	cmd.Flags().BoolVar(&o.now, "now", false, "Start the plan outside of the maintenance windows that the hub sets. Until an hour from now, other changes of the "+
+		"Instance do not wait for these either. Those of the administrator of the managed cluster still apply.")
 	o.AddWait(cmd, false, "Wait until the plan has ended.")
 	return cmd
 }
@@ -223,6 +227,9 @@ func (o *PlanRunOptions) requests(ctx context.Context, c client.Reader, targets 
 		if err == nil {
 			var r planRequest
 			if r, err = o.request(read.View(ctx, reader, instance)); err == nil {
+				if o.now {
+					change.IgnoreWindows(&r.wanted, time.Now())
+				}
 				requests = append(requests, r)
 			}
 		}

@@ -65,6 +65,9 @@ func request(ctx context.Context, c client.Client, instance *kudo.Instance, want
 	if wanted.Suspend != instance.Spec.Suspend {
 		spec["suspend"] = wanted.Suspend
 	}
+	if until := wanted.IgnoreWindowsUntil; until != nil && !until.Equal(instance.Spec.IgnoreWindowsUntil) {
+		spec["ignoreWindowsUntil"] = until
+	}
 	if changed := changedValues(instance.Spec.Parameters, wanted.Parameters); len(changed) > 0 {
 		spec["parameters"] = changed
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,6 +26,14 @@ func RequestDiagnosis(ctx context.Context, c client.Client, instance *kudo.Insta
 		return fmt.Errorf("changing Instance %q of cluster %q: %w", instance.Name, instance.Namespace, err)
 	}
 	return nil
+}
+
+// ignoreTime is how long plans ignore maintenance windows on request: long enough for a plan that has to wait for another one.
+const ignoreTime = time.Hour
+
+// IgnoreWindows makes plans of the spec start outside of the maintenance windows that the hub sets, for an hour.
+func IgnoreWindows(spec *kudo.InstanceSpec, now time.Time) {
+	spec.IgnoreWindowsUntil = &metav1.Time{Time: now.Add(ignoreTime).Truncate(time.Second)}
 }
 
 // Suspend returns the Instance's spec with or without a suspension, and whether that changes it. An Instance that is being removed cannot be suspended.

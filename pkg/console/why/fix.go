@@ -42,6 +42,19 @@ func (e *Explanation) suggestFix(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	if waiting := meta.FindStatusCondition(addOn.Status.Conditions, kudo.ConditionWaiting); waiting != nil && waiting.Reason == kudo.ReasonSuspended {
 		e.addSentence("Instance %s is suspended: no plan starts until it is resumed.", addOn.Name)
 		e.suggest("kubectl addon resume %s --cluster %s", addOn.Name, e.view.Name)
+	} else if waiting != nil && waiting.Reason == kudo.ReasonWindow {
+		e.fixWindow(addOn, waiting.Message)
+	}
+}
+
+// planOfWait matches the plan that waits for a maintenance window.
+var planOfWait = regexp.MustCompile(`^plan "([^"]+)" waits for a maintenance window`)
+
+// fixWindow says that a plan waits for a maintenance window, and suggests the command that starts it now, unless the administrator of the cluster has closed it.
+func (e *Explanation) fixWindow(addOn *addonv1alpha1.ManagedClusterAddOn, message string) {
+	e.addSentence("Instance %s: %s.", addOn.Name, message)
+	if of := planOfWait.FindStringSubmatch(message); of != nil && !strings.Contains(message, "by the managed cluster (ConfigMap ") {
+		e.suggest("kubectl addon plan run %s %s --cluster %s --now", addOn.Name, of[1], e.view.Name)
 	}
 }
 

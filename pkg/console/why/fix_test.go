@@ -76,6 +76,13 @@ func TestWhySuggestsACommandThatFixes(t *testing.T) {
 			sample.Condition(kudo.ConditionWaiting, "True", kudo.ReasonSuspended, `plan "deploy" waits: the Instance is suspended`),
 			[]string{"kubectl addon resume shop --cluster cluster1"},
 		},
+		"a maintenance window": {
+			sample.Condition(kudo.ConditionWaiting, "True", kudo.ReasonWindow, `plan "deploy" waits for a maintenance window, closed by the hub (ManagedCluster): opens at 2026-12-01T22:00:00Z`),
+			[]string{"kubectl addon plan run shop deploy --cluster cluster1 --now"},
+		},
+		"a maintenance window of the cluster's administrator": {
+			sample.Condition(kudo.ConditionWaiting, "True", kudo.ReasonWindow, `plan "deploy" waits for a maintenance window, closed by the managed cluster (ConfigMap tandem-system/tandem-windows): opens at 2026-12-01T22:00:00Z`), nil,
+		},
 		"no signature": {
 			blocked(kudo.ReasonOperatorVersionNotSigned, "the hub runs only packages that are signed with a key in ConfigMap tandem-system/keys; sign the package and push it again (kubectl addon package push DIR -n addon-packages --sign-key FILE): OperatorVersion addon-packages/shop-1.0.0: it has no signature"),
 			[]string{"kubectl addon package push DIR --namespace addon-packages --sign-key FILE"},

@@ -131,13 +131,14 @@ func (m *Memory) StartRound() {
 }
 
 // IsDue reports whether an object that exists has to be compared: in each round, once another writer has changed a field that manager owned, and at each
-// change of one that differs. One that is seen for the first time after an execution is as that has applied it, and is compared in the next round. One
-// that could not be compared waits until it is tried again, so that others are compared meanwhile.
-func (m *Memory) IsDue(key Key, live *unstructured.Unstructured, manager string) bool {
+// change of one that differs. One that is seen for the first time is compared if manager does not own what it has applied, according to that digest: it
+// was changed while the process did not run. Without a digest, it is taken as applied until the next round. One that could not be compared waits until it
+// is tried again, so that others are compared meanwhile.
+func (m *Memory) IsDue(key Key, live *unstructured.Unstructured, manager, applied string) bool {
 	now := seenIn(live, manager)
 	before, known := m.objects[key]
 	switch {
-	case !known && !m.isUnsure:
+	case !known && !m.isUnsure && (applied == "" || applied == now.digest):
 		now.round = m.round
 		m.objects[key] = now
 		return false

@@ -38,7 +38,7 @@ func TestTrackerFindsWhatIsDue(t *testing.T) {
 	}
 	due := func(m *Memory, live *unstructured.Unstructured, want bool, why string) {
 		t.Helper()
-		if got := m.IsDue(key, live, manager); got != want {
+		if got := m.IsDue(key, live, manager, ""); got != want {
 			t.Errorf("due is %t, want %t: %s", got, want, why)
 		}
 	}
@@ -98,6 +98,26 @@ func TestTrackerFindsWhatIsDue(t *testing.T) {
 	}
 }
 
+// The drift of an object from before the process has started shows in the fields that the applier still owns.
+func TestDriftFromBeforeTheStartIsDue(t *testing.T) {
+	live := at("2", "b")
+	for name, c := range map[string]struct {
+		applied string
+		want    bool
+	}{
+		"it owns the fields that it has applied":     {Digest(live, manager), false},
+		"it owns other fields":                       {Digest(at("1", "a"), manager), true},
+		"what it has applied was not recorded, once": {"", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := NewTracker(time.Hour).Of("instance", "first", false, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+			if got := m.IsDue(Key{}, live, manager, c.applied); got != c.want {
+				t.Errorf("due is %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
 // checkFailures checks that an object that cannot be compared is tried again later, and that what was found about it before is kept.
 func checkFailures(t *testing.T, m *Memory, later func() *Memory) {
 	t.Helper()
@@ -106,7 +126,7 @@ func checkFailures(t *testing.T, m *Memory, later func() *Memory) {
 	m.Note(drifted, at("1", "a"), manager, Finding{Object: "drifted", Gone: true})
 	m.NoteFailure(drifted, at("2", "b"), manager, refused, time.Minute)
 	m.NoteFailure(unknown, at("1", "a"), manager, forbidden, 2*time.Minute)
-	if m.IsDue(drifted, at("3", "c"), manager) || m.IsDue(unknown, at("3", "c"), manager) {
+	if m.IsDue(drifted, at("3", "c"), manager, "") || m.IsDue(unknown, at("3", "c"), manager, "") {
 		t.Error("an object that could not be compared is compared immediately again, before others")
 	}
 	retry, failure := m.failureOf([]Key{drifted, unknown})
@@ -117,7 +137,7 @@ func checkFailures(t *testing.T, m *Memory, later func() *Memory) {
 		t.Error("it is put back before it is tried again")
 	}
 	m = later()
-	if !m.IsDue(drifted, at("3", "c"), manager) || m.IsDue(unknown, at("3", "c"), manager) || m.HasLost(unknown, at("1", "a"), manager) {
+	if !m.IsDue(drifted, at("3", "c"), manager, "") || m.IsDue(unknown, at("3", "c"), manager, "") || m.HasLost(unknown, at("1", "a"), manager) {
 		t.Error("the wrong object is compared again")
 	}
 	keys := []Key{drifted, unknown}
@@ -126,11 +146,11 @@ func checkFailures(t *testing.T, m *Memory, later func() *Memory) {
 		t.Errorf("an object is skipped, and the next pass is at %s, now is %s: %v", result.Again, m.now, result.Failure)
 	}
 	m.Postpone(drifted, time.Second)
-	if result := m.Result(keys, true); m.IsDue(drifted, at("3", "c"), manager) || !result.Again.Equal(m.now.Add(time.Second)) {
+	if result := m.Result(keys, true); m.IsDue(drifted, at("3", "c"), manager, "") || !result.Again.Equal(m.now.Add(time.Second)) {
 		t.Errorf("an object is being changed, and the next pass is at %s, now is %s", result.Again, m.now)
 	}
 	m.now = m.now.Add(2 * time.Second)
-	if result := m.Result(keys, true); !m.IsDue(drifted, at("3", "c"), manager) || !result.Again.After(m.now) {
+	if result := m.Result(keys, true); !m.IsDue(drifted, at("3", "c"), manager, "") || !result.Again.After(m.now) {
 		t.Errorf("a pass has not compared an object that was due, and the next one is at %s, now is %s", result.Again, m.now)
 	}
 	m.Note(drifted, at("3", "c"), manager, Finding{})
@@ -157,7 +177,7 @@ func TestRepairsBackOff(t *testing.T) {
 	memory().Note(key, at("1", "b"), manager, changed)
 	for len(delays) < 10 {
 		m := memory()
-		if !m.IsDue(key, at("1", "b"), manager) || !m.MayRepair(key) {
+		if !m.IsDue(key, at("1", "b"), manager, "") || !m.MayRepair(key) {
 			t.Fatalf("after %s it is not put back", now.Sub(begin))
 		}
 		m.NoteRepair(key, at("2", "a"), manager)
@@ -170,7 +190,7 @@ func TestRepairsBackOff(t *testing.T) {
 		}
 		wake := memory().wake([]Key{key})
 		delays, now = append(delays, wake.Sub(now)), wake.Add(-time.Millisecond)
-		if m = memory(); m.MayRepair(key) || m.IsDue(key, at("1", "b"), manager) {
+		if m = memory(); m.MayRepair(key) || m.IsDue(key, at("1", "b"), manager, "") {
 			t.Error("it is put back too early")
 		}
 		now = wake
@@ -180,7 +200,7 @@ func TestRepairsBackOff(t *testing.T) {
 	}
 	m := memory()
 	m.SetRepairing(false)
-	if m.MayRepair(key) || m.IsDue(key, at("1", "b"), manager) {
+	if m.MayRepair(key) || m.IsDue(key, at("1", "b"), manager, "") {
 		t.Error("it is put back while it is only reported")
 	}
 	m.NoteRepair(key, at("2", "a"), manager)

@@ -227,7 +227,7 @@ func (a AddOn) rolloutProblems(config Reference, hash string) []Problem {
 }
 
 // remarksOn lists the parts of the configuration that have no effect: variables that are not defined, constraints on what is no dependency, another install namespace than that of the
-// existing Instance, which never moves, and references to Secrets that the package may not get.
+// existing Instance, which never moves, malformed maintenance windows, and references to Secrets that the package may not get.
 func remarksOn(a AddOn, own, want *kudo.Instance, ignored []string) []string {
 	var remarks []string
 	if len(ignored) > 0 {
@@ -241,6 +241,9 @@ func remarksOn(a AddOn, own, want *kudo.Instance, ignored []string) []string {
 	if requested := installNamespace(a); own != nil && isNamed(requested) && requested != own.TargetNamespace() {
 		remarks = append(remarks, fmt.Sprintf("the add-on stays in namespace %q of the managed cluster: to move it to %q, disable it, "+
 			"and enable it again after its removal", own.TargetNamespace(), requested))
+	}
+	if problem := WindowsProblem(want.Spec.Windows); problem != "" {
+		remarks = append(remarks, fmt.Sprintf("annotation %s of the AddOnDeploymentConfig is malformed, and no plan starts: %s", kudo.AnnotationWindows, problem))
 	}
 	if remark := unreadable(want, a.Version, func(string) bool { return true }); remark != "" {
 		remarks = append(remarks, remark)
@@ -300,6 +303,7 @@ func desiredInstance(a AddOn, own *kudo.Instance, given given) *kudo.Instance {
 			ParametersFrom:   given.references,
 			InstallNamespace: installNamespace(a),
 			ImageRegistries:  a.registries(),
+			Windows:          a.windows(),
 		},
 	}
 	// Blocking owner deletion requires permission on the owner's finalizers, and nothing here uses foreground deletion.
@@ -326,6 +330,18 @@ func installNamespace(a AddOn) string {
 		return sources[at]
 	}
 	return cmp.Or(sources...)
+}
+
+// windows returns the maintenance windows of the add-on: those of the last AddOnDeploymentConfig that has any.
+func (a AddOn) windows() string {
+	for _, name := range slices.Backward(a.Configuration.DeploymentConfigs) {
+		if config := a.DeploymentConfigs[name]; config != nil {
+			if source := AnnotatedWindows(config); source != "" {
+				return source
+			}
+		}
+	}
+	return ""
 }
 
 // isNamed reports whether a user has chosen the install namespace.
@@ -384,6 +400,6 @@ func Matches(current, want *kudo.Instance) bool {
 	return owner != nil && wantOwner != nil && owner.UID == wantOwner.UID &&
 		current.Spec.OperatorVersion.Namespace == want.Spec.OperatorVersion.Namespace &&
 		current.Spec.OperatorVersion.Name == want.Spec.OperatorVersion.Name &&
-		current.Spec.InstallNamespace == want.Spec.InstallNamespace &&
+		current.Spec.InstallNamespace == want.Spec.InstallNamespace && current.Spec.Windows == want.Spec.Windows &&
 		SameValues(current.Spec, want.Spec)
 }

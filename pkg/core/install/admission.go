@@ -55,7 +55,7 @@ func Admit(before *Instance, after Instance) (warnings []string, err error) {
 		err = fmt.Errorf("Instance %s/%s: %s", after.Instance.Namespace, after.Instance.Name,
 			strings.Join(text.Limit(problems, problemLimit, "more problems"), "; "))
 	}
-	warnings = slices.Concat(idleCancel(w), idleResume(w), revertedEdit(w))
+	warnings = slices.Concat(idleCancel(w), idleResume(w), revertedEdit(w), malformedWindows(w))
 	if remark := unreadable(w.after.Instance, w.after.Version, w.sets); remark != "" {
 		warnings = append(warnings, remark)
 	}
@@ -248,6 +248,16 @@ func revertedEdit(w write) []string {
 	}
 	return []string{fmt.Sprintf("the Instance is owned by %s %q, and addon-manager reverts edits of its parameters, image registries and OperatorVersion: "+
 		"change the owner's configuration instead", owner.Kind, owner.Name)}
+}
+
+// malformedWindows warns about windows that never open. They are not rejected, because addon-manager passes on those of an add-on as they are.
+func malformedWindows(w write) []string {
+	is := w.after.Instance.Spec.Windows
+	problem := WindowsProblem(is)
+	if problem == "" || w.before != nil && w.before.Instance.Spec.Windows == is {
+		return nil
+	}
+	return []string{"spec.windows is malformed, and no plan starts: " + problem}
 }
 
 // idleCancel warns about a request that cancels nothing: either the execution that it names has ended, or the request is meant to run a

@@ -19,3 +19,16 @@ func FactsOf(i Instance) *kudo.ClusterFacts {
 		return i.Cluster
 	}
 }
+
+// WindowsOf returns the maintenance windows of the cluster that the spec of an Instance has to have: none for a child, whose executions belong to those of
+// its root.
+func WindowsOf(i Instance) string {
+	switch {
+	case i.Unmanaged:
+		return i.Instance.Spec.ClusterWindows
+	case i.Instance.Parent() != nil:
+		return ""
+	default:
+		return i.ClusterWindows
+	}
+}

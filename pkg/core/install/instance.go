@@ -52,6 +52,9 @@ type Instance struct {
 	Cluster *kudo.ClusterFacts
 	// FactsDropped is true if the API server does not store the facts in the spec of the Instance.
 	FactsDropped bool
+	// ClusterWindows are the maintenance windows of the managed cluster, and WindowsDropped is FactsDropped for them.
+	ClusterWindows string
+	WindowsDropped bool
 
 	// replaced is true without a Version if another OperatorVersion has its name now.
 	replaced bool
@@ -60,7 +63,7 @@ type Instance struct {
 // rules judge an Instance, in the order in which their problems are listed.
 var rules = []func(Instance) []Problem{
 	nameRule, collisionRule, reservedRule, namespaceRule, versionRule, signatureRule, contentRule, childrenRule, parametersRule, immutableRule, planRule, requestRule,
-	factsRule,
+	factsRule, windowsRule,
 }
 
 // Judge returns the condition Resolved of the Instance at its generation: True, or False with every problem.
@@ -313,6 +316,15 @@ func factsRule(i Instance) []Problem {
 	}
 	return []Problem{{kudo.ReasonClusterFactsInvalid, fmt.Sprintf("ManagedCluster %q cannot be described to templates of OperatorVersion %s, which use "+
 		".Cluster: %s: remove some", i.Cluster.Name, VersionOf(i.Instance), problem)}}
+}
+
+// windowsRule requires that the maintenance windows of the cluster can be passed on.
+func windowsRule(i Instance) []Problem {
+	if !i.WindowsDropped {
+		return nil
+	}
+	return []Problem{{kudo.ReasonFieldNotStored, fmt.Sprintf("CustomResourceDefinition instances.kudo.dev on the hub has no field spec.clusterWindows, and "+
+		"ManagedCluster %q has annotation %s: apply crds/ of the version of addon-manager on the hub", i.Instance.Namespace, kudo.AnnotationWindows)}}
 }
 
 // childrenRule requires that the tree of child operators is complete and acyclic, and that the names of all children are valid. The

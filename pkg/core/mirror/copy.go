@@ -112,8 +112,8 @@ func restore(wanted, existing *kudo.Instance) (*kudo.Instance, []Write) {
 	return restored, []Write{{Kind: RestoreVersion, Mirror: restored, Version: version}, {Kind: UpdateStatus, Mirror: restored}}
 }
 
-// acknowledge copies the hub's status of KudoOperator tasks, requests to cancel the running execution and for a diagnosis, whether it is suspended, and
-// what is done about drift. A running plan needs these even if the hub has not resolved the current spec.
+// acknowledge copies the hub's status of KudoOperator tasks, requests to cancel the running execution and for a diagnosis, whether it is suspended, its
+// maintenance windows, and what is done about drift. A running plan needs these even if the hub has not resolved the current spec.
 func acknowledge(wanted, existing *kudo.Instance) []Write {
 	if !Mirrors(existing, wanted) {
 		return nil
@@ -123,6 +123,8 @@ func acknowledge(wanted, existing *kudo.Instance) []Write {
 		changed.Spec.PlanExecution = request // it starts nothing, and must reach a running plan even if the change cannot be mirrored
 	}
 	changed.Spec.Suspend, changed.Spec.Drift = wanted.Spec.Suspend, wanted.Spec.Drift.DeepCopy()
+	changed.Spec.Windows, changed.Spec.ClusterWindows = wanted.Spec.Windows, wanted.Spec.ClusterWindows
+	changed.Spec.IgnoreWindowsUntil = wanted.Spec.IgnoreWindowsUntil.DeepCopy()
 	copyRequest(changed, wanted)
 	if !equality.Semantic.DeepEqual(existing.Spec, changed.Spec) || !maps.Equal(existing.Annotations, changed.Annotations) {
 		return []Write{{Kind: Update, Mirror: changed}}

@@ -39,7 +39,8 @@ type Choice struct {
 }
 
 // Choose compares the desired state with the reached one (DESIGN §5, "Which plan runs"). It is level-triggered: it does not depend on the
-// last edit. A *MissingPlanError means that the plan to run does not exist, a *SuspendedError that the Instance is suspended, an *UnresolvedError
+// last edit. A *MissingPlanError means that the plan to run does not exist, a *SuspendedError that the Instance is suspended, a *ClosedError that a
+// maintenance window is closed, an *UnresolvedError
 // that the plan waits for values, an *UnsupportedError for another version of Kubernetes.
 func Choose(s State) (Choice, error) {
 	switch {
@@ -66,8 +67,8 @@ func Choose(s State) (Choice, error) {
 
 // obstacle returns what an execution waits for before it starts; nil if it starts.
 func (s State) obstacle(choice Choice) error {
-	if s.Suspended {
-		return &SuspendedError{Plan: choice.Start.Plan}
+	if held := s.holdError(choice.Start.Plan); held != nil {
+		return held
 	}
 	if why := s.versionProblem(choice); why != "" {
 		return &UnsupportedError{Plan: choice.Start.Plan, Reason: why}
@@ -118,7 +119,7 @@ func Unsupported(s State) string {
 
 // unsupported returns why the next plan does not start on this cluster, whatever runs; nil if it is for another reason, or if it starts.
 func (s State) unsupported() *UnsupportedError {
-	s.LastStatus, s.Suspended = kudo.Complete, false
+	s.LastStatus, s.Suspended, s.Closed = kudo.Complete, false, ""
 	_, err := Choose(s)
 	var unsupported *UnsupportedError
 	errors.As(err, &unsupported)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/window"
 )
 
 // Observation holds everything that Decide depends on: an Instance, its desired and running OperatorVersions, and the time.
@@ -48,6 +49,9 @@ type Observation struct {
 
 	// Departure is the part of the Instance in the removal of an ancestor. It is not observed for an Instance that is being removed itself.
 	Departure Departure
+
+	// Window is what executions wait for because a maintenance window is closed; nil if they may start.
+	Window *window.Wait
 
 	// CleanupWait is the remaining time before a failed cleanup plan is retried; zero if it may start.
 	CleanupWait time.Duration
@@ -195,8 +199,14 @@ func (o Observation) isSuspended() bool { return o.Instance.Spec.Suspend && !o.I
 
 // Waiting returns condition Waiting of the Instance with that status; nil if its plans wait for nothing that a user decides.
 func (o Observation) Waiting(status kudo.InstanceStatus) *metav1.Condition {
-	if !o.isSuspended() {
+	switch {
+	case o.isSuspended():
+	case o.Window == nil:
 		return nil
+	default:
+		o.Instance = o.Instance.DeepCopy()
+		o.Instance.Status = status
+		return o.State().closedCondition()
 	}
 	if status.Execution == nil || o.Running == nil {
 		return WaitingCondition(Due(o.State()), kudo.Plan{}, kudo.PlanStatus{})
@@ -216,11 +226,21 @@ func (o Observation) LastRequest(status kudo.InstanceStatus) *metav1.Condition {
 	return LastRequest(status)
 }
 
-// ReadyGeneration returns the generation on the hub that condition Ready is of. While a suspension holds up a change, it is the one before the change:
-// a rollout and a client that wait for the change do not take the former health for it. During a plan, Ready is False in any case.
+// closedCondition returns condition Waiting of an Instance with a plan that would start if the maintenance windows were open; nil if there is none.
+func (s State) closedCondition() *metav1.Condition {
+	_, err := Choose(s)
+	var closed *ClosedError
+	if !errors.As(err, &closed) {
+		return nil
+	}
+	return &metav1.Condition{Type: kudo.ConditionWaiting, Status: metav1.ConditionTrue, Reason: kudo.ReasonWindow, Message: closed.Error()}
+}
+
+// ReadyGeneration returns the generation on the hub that condition Ready is of. While a suspension or a maintenance window holds up a change, it is the
+// one before the change: a rollout and a client that wait for the change do not take the former health for it. During a plan, Ready is False in any case.
 func (o Observation) ReadyGeneration() int64 {
 	s := o.State()
-	if !s.Suspended || s.pendingPlan() == "" || IsInterrupted(o.Instance.Status) {
+	if s.holdError("") == nil || s.pendingPlan() == "" || IsInterrupted(o.Instance.Status) {
 		return o.Instance.HubGeneration()
 	}
 	last := o.Instance.Status.Execution
@@ -256,8 +276,9 @@ func (o Observation) idle(err error) Action {
 	var unresolved *UnresolvedError
 	var unsupported *UnsupportedError
 	var suspended *SuspendedError
+	var closed *ClosedError
 	switch {
-	case errors.As(err, &unsupported), errors.As(err, &suspended): // what runs stays healthy
+	case errors.As(err, &unsupported), errors.As(err, &suspended), errors.As(err, &closed): // what runs stays healthy
 		return Action{Kind: ActionSettle, Prune: Prunable(o.Instance.Status, o.Running)}
 	case errors.As(err, &unresolved):
 		return o.hold(kudo.ReasonSecretNotFound, err.Error())
@@ -311,10 +332,10 @@ func (o Observation) SettledReady(objects []Object, children []Child) metav1.Con
 	}
 	switch next := s.pendingPlan(); {
 	case next == "":
-	case !s.Suspended:
+	case s.holdError(next) == nil:
 		return PendingCondition(next)
 	case s.Last == nil || len(s.Last.Owed) > 0: // else the change that waits leaves what runs as it is
-		return Condition(metav1.ConditionFalse, kudo.ReasonPlanPending, (&SuspendedError{next}).Error())
+		return Condition(metav1.ConditionFalse, kudo.ReasonPlanPending, s.holdError(next).Error())
 	}
 	return Ready(o.Owner, objects, children)
 }
@@ -422,6 +443,9 @@ func (o Observation) State() State {
 	s.DueRetries = o.dueRetries()
 	s.Removing, s.SkipsCleanup = o.Instance.IsRemoving(), o.Instance.SkipsCleanup()
 	s.Stage, s.Suspended = o.Departure.Stage, o.isSuspended()
+	if o.Window != nil {
+		s.Closed = o.Window.Message
+	}
 	return s
 }
 

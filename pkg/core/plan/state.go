@@ -46,6 +46,9 @@ type State struct {
 	// Suspended is true if no plan starts, except for the removal of the Instance.
 	Suspended bool
 
+	// Closed is why no plan starts before a maintenance window opens; empty if plans may start. Nothing delays the removal of the Instance.
+	Closed string
+
 	// Stage is what the Instance does while an ancestor is being removed; empty if none is.
 	Stage Stage
 
@@ -217,11 +220,14 @@ func IsAside(status kudo.InstanceStatus) bool {
 	return IsManual(status) && owedIndex(status.Execution.Owed, status.Execution.Plan) < 0
 }
 
+// IsExecuting reports whether an execution that has started has not ended.
+func IsExecuting(status kudo.InstanceStatus) bool {
+	return status.Execution != nil && status.PlanStatus[status.Execution.Plan].Status.IsRunning()
+}
+
 // IsInterrupted reports whether an execution that has started, and influences condition Ready, has not ended: if it waits, it may have applied only
 // a part of what it changes.
-func IsInterrupted(status kudo.InstanceStatus) bool {
-	return status.Execution != nil && status.PlanStatus[status.Execution.Plan].Status.IsRunning() && !IsAside(status)
-}
+func IsInterrupted(status kudo.InstanceStatus) bool { return IsExecuting(status) && !IsAside(status) }
 
 // IsAvailable reports whether an Instance is available according to its recorded conditions: Available, and Ready where that is absent.
 func IsAvailable(status kudo.InstanceStatus) bool {

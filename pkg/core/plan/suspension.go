@@ -16,6 +16,25 @@ func (e *SuspendedError) Error() string {
 	return fmt.Sprintf("plan %q waits: the Instance is suspended", e.Plan)
 }
 
+// ClosedError reports that a plan does not start because a maintenance window is closed.
+type ClosedError struct{ Plan, Reason string }
+
+func (e *ClosedError) Error() string {
+	return fmt.Sprintf("plan %q waits for a maintenance window, %s", e.Plan, e.Reason)
+}
+
+// holdError returns why a plan does not start now although nothing is wrong; nil if it starts.
+func (s State) holdError(plan string) error {
+	switch {
+	case s.Suspended:
+		return &SuspendedError{Plan: plan}
+	case s.Closed != "":
+		return &ClosedError{Plan: plan, Reason: s.Closed}
+	default:
+		return nil
+	}
+}
+
 // MarkSuspension returns the status of an execution with a record of whether it is suspended now (DESIGN §11.2). The time of a suspension that is over
 // is added to the parts that ran during it: their timeouts do not include it. An agent that was down in the meantime loses none of it.
 func MarkSuspension(spec kudo.Plan, status kudo.PlanStatus, suspended bool, now time.Time) kudo.PlanStatus {

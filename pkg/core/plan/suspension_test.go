@@ -11,6 +11,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/window"
 )
 
 // suspend suspends the Instance at noon.
@@ -156,6 +157,46 @@ func TestChooseReportsASuspension(t *testing.T) {
 	s.Removing = true
 	if choice, err := plan.Choose(s); err != nil || !choice.Remove {
 		t.Errorf("a removal waits: %v", err)
+	}
+}
+
+func TestAClosedWindowHoldsUpStartsOnly(t *testing.T) {
+	closed := func(o *plan.Observation) { o.Window = &window.Wait{Message: "closed by the hub"} }
+	retry := func(o *plan.Observation) {
+		o.Instance.Status.Execution.Owed = []kudo.OwedPlan{{Plan: "deploy", Outcome: kudo.OwedFailed, RetryTime: &metav1.Time{Time: noon.Add(-time.Hour)}}}
+	}
+	for name, test := range map[string]struct {
+		status kudo.ExecutionStatus
+		change []func(*plan.Observation)
+		kind   plan.ActionKind
+		waits  string
+		at     int64 // generation of condition Ready
+	}{
+		"nothing to start":    {kudo.Complete, []func(*plan.Observation){readyAt(7)}, plan.ActionSettle, "", 7},
+		"a changed parameter": {kudo.Complete, []func(*plan.Observation){readyAt(7), editPlain}, plan.ActionSettle, "update", 7},
+		"a retry":             {kudo.FatalError, []func(*plan.Observation){readyAt(7), retry}, plan.ActionSettle, "deploy", 7},
+		"a running plan":      {kudo.InProgress, nil, plan.ActionStep, "", 7},
+		"a removal":           {kudo.Complete, []func(*plan.Observation){requestRemoval}, plan.ActionRemove, "", 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newObservation(test.status, append(test.change, closed)...)
+			if action := plan.Decide(o); action.Kind != test.kind {
+				t.Errorf("got action %s, want %s", action.Kind, test.kind)
+			}
+			waits, want := "", ""
+			if wait := o.Waiting(o.Instance.Status); wait != nil {
+				waits = wait.Reason + ": " + wait.Message
+			}
+			if test.waits != "" {
+				want = kudo.ReasonWindow + `: plan "` + test.waits + `" waits for a maintenance window, closed by the hub`
+			}
+			if diff := cmp.Diff(want, waits); diff != "" {
+				t.Error(diff)
+			}
+			if at := o.ReadyGeneration(); at != test.at {
+				t.Errorf("Ready is of generation %d, want %d", at, test.at)
+			}
+		})
 	}
 }
 

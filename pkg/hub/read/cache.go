@@ -66,9 +66,12 @@ func Trim(object any) (any, error) {
 // trimCluster drops what the hub does not read of a ManagedCluster. Of facts that are too many or too large, which other users and the cluster
 // write, it keeps as much as shows that.
 func trimCluster(o *clusterv1.ManagedCluster) {
-	kept := facts.Bound(selector.FactsOf(o))
+	kept, windows := facts.Bound(selector.FactsOf(o)), install.AnnotatedWindows(o)
 	trimMetadata(o)
 	o.Labels, o.TypeMeta = kept.Labels, metav1.TypeMeta{}
+	if windows != "" {
+		o.Annotations = map[string]string{kudo.AnnotationWindows: windows}
+	}
 	selector.Trim(o)
 }
 

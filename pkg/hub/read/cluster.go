@@ -10,6 +10,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/install"
@@ -80,13 +81,23 @@ func Namespace() *metav1.PartialObjectMetadata {
 	return namespace
 }
 
-// Facts returns the facts of the managed cluster to which the namespace belongs; nil if there is none.
-func Facts(ctx context.Context, c client.Reader, namespace string) (*kudo.ClusterFacts, error) {
+// Facts returns the facts of the managed cluster to which the namespace belongs, and its maintenance windows; nil if there is no such cluster.
+func Facts(ctx context.Context, c client.Reader, namespace string) (known *kudo.ClusterFacts, windows string, err error) {
 	cluster, err := clusterOf(ctx, c, namespace)
 	if cluster == nil || err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return selector.FactsOf(cluster), nil
+	return selector.FactsOf(cluster), install.AnnotatedWindows(cluster), nil
+}
+
+// ViewWindows returns the maintenance windows of an AddOnDeploymentConfig, for a predicate.
+func ViewWindows(config *addonv1alpha1.AddOnDeploymentConfig) string {
+	return install.AnnotatedWindows(config)
+}
+
+// ViewPassedOn returns what the hub passes on of a ManagedCluster, for comparison.
+func ViewPassedOn(cluster *clusterv1.ManagedCluster) [2]string {
+	return [2]string{ViewFacts(cluster), install.AnnotatedWindows(cluster)}
 }
 
 // ViewFacts returns what templates may read of a ManagedCluster, for comparison.

@@ -78,6 +78,10 @@ func (b *bench) rows(ctx context.Context) (program.Report, error) {
 		return nil, err
 	}
 	for _, count := range b.instances {
+		if b.rest > 0 {
+			measured.Rest, err = b.atRest(ctx, count)
+			return measured, err
+		}
 		var runs []run
 		for range b.runs {
 			r, err := b.run(ctx, count)

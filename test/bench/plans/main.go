@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tandem-addons/tandem/test/bench/program"
 )
@@ -20,6 +21,9 @@ type settings struct {
 	programs  string
 	instances numbers
 	runs      int
+	// rest is how long Instances, and charts many with a chart, are measured at rest; zero measures plans.
+	rest   time.Duration
+	charts int
 	// limits holds the limits of addon-agent's client for the managed cluster, and of the bare client.
 	limits program.Limits
 }
@@ -49,6 +53,8 @@ func (s *settings) Bind(fs *flag.FlagSet) {
 	s.instances = numbers{1, 10, 100}
 	fs.Var(&s.instances, "instances", "how many Instances to deploy at a time, a row of the report for each number")
 	fs.IntVar(&s.runs, "runs", 5, "how often to measure each row, addon-agent and the bare client in turn; the report has the median")
+	fs.DurationVar(&s.rest, "rest", 0, "how long to measure the Instances at rest in each mode of drift, instead of their plans")
+	fs.IntVar(&s.charts, "charts", 20, "how many Instances with a chart to measure at rest, too")
 	s.limits.Bind(fs, "addon-agent", "kube-api")
 }
 
@@ -60,6 +66,8 @@ func (s *settings) Check() error {
 	switch {
 	case slices.Min(s.instances) < 1 || slices.Max(s.instances) > maxInstances:
 		return fmt.Errorf("-instances is %s: want numbers from 1 to %d", &s.instances, maxInstances)
+	case s.rest < 0 || s.charts < 0:
+		return fmt.Errorf("-rest is %s and -charts is %d: want 0 or more", s.rest, s.charts)
 	case s.runs < 1:
 		return fmt.Errorf("-runs is %d: want 1 or more", s.runs)
 	}

@@ -102,6 +102,7 @@ type report struct {
 	Runs       int            `json:"runs"`
 	Limits     program.Limits `json:"limits"`
 	Rows       []row          `json:"rows"`
+	Rest       []resting      `json:"rest,omitempty"`
 }
 
 // describe returns a report with the measured versions and the machine.
@@ -120,6 +121,10 @@ var kinds = []string{objectWrites, objectReads, statusWrites, instanceReads, mir
 
 // Print writes the report as tables.
 func (r *report) Print(out io.Writer) {
+	if len(r.Rest) > 0 {
+		r.printRest(out)
+		return
+	}
 	fmt.Fprintf(out, "addon-agent %s, Kubernetes %s, %d cores; of %d pairs of runs the one with the median ratio\n",
 		r.AddonAgent, r.Kubernetes, r.Cores, r.Runs)
 	fmt.Fprintf(out, "limits of addon-agent and of the bare client: %s\n\n", &r.Limits)
@@ -143,6 +148,18 @@ func (r *report) Print(out io.Writer) {
 	w.Flush()
 	r.printCosts(out)
 	r.printTraces(out)
+}
+
+// printRest writes what is requested and computed at rest.
+func (r *report) printRest(out io.Writer) {
+	fmt.Fprintf(out, "addon-agent %s, Kubernetes %s, %d cores\n\n", r.AddonAgent, r.Kubernetes, r.Cores)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "drift\tinstances\tcharts\tobjects\tminutes\trequests\tdry runs\twrites\tto the hub\taddon-agent CPU s\tall CPU s\t")
+	for _, m := range r.Rest {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.0f\t%d\t%d\t%d\t%d\t%.1f\t%.1f\t\n", m.Drift, m.Instances, m.Charts, m.Objects, m.Minutes, m.Requests,
+			m.DryRuns, m.Writes, m.HubRequests, m.CPUSeconds[stage.Managed+"/addon-agent"], m.CPUSeconds.Total())
+	}
+	w.Flush()
 }
 
 // printCosts writes the requests to the hub and the CPU seconds of each program.

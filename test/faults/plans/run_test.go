@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 	"github.com/tandem-addons/tandem/test/faults/proxy"
 )
@@ -36,6 +37,8 @@ type scenario struct {
 	reset func(context.Context, *world) error
 	// pause is how long the programs may do nothing before they continue; zero if they do not pause.
 	pause time.Duration
+	// repairs names the actions whose writes to applied objects are no steps: what another writer has changed is put back.
+	repairs []string
 	// kinds are the kinds of objects whose state is compared after every action.
 	onHub, onCluster []kind
 }
@@ -268,11 +271,17 @@ func (r *run) collect() {
 		for server, link := range p.links {
 			for _, written := range link.Journal() {
 				r.writes = append(r.writes, written)
-				if server == "cluster" {
+				if server == "cluster" && !written.IsDryRun && !r.isRepair(written) {
 					r.local = append(r.local, written)
 				}
 			}
 		}
 	}
 	slices.SortStableFunc(r.writes, func(a, b *proxy.Write) int { return a.Received.Compare(b.Received) })
+}
+
+// isRepair reports whether a write of the agent since the last call of collect puts back what another writer has changed.
+func (r *run) isRepair(written *proxy.Write) bool {
+	_, action, _ := strings.Cut(r.action, "-")
+	return slices.Contains(r.scenario.repairs, action) && written.Group != kudo.GroupVersion.Group
 }

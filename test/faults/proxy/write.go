@@ -21,6 +21,8 @@ type Write struct {
 	Group, Resource, Subresource, Namespace, Name string
 	// Manager is the field manager.
 	Manager string
+	// IsDryRun is true if the API server only answers what it would have done.
+	IsDryRun bool
 	// Body is the request, if it is an object in JSON or YAML.
 	Body map[string]any
 	// Raw is the request as sent.
@@ -64,6 +66,7 @@ var verbs = map[string]string{http.MethodPost: "create", http.MethodPut: "update
 // parse reads a request.
 func parse(r *http.Request, body []byte) *Write {
 	w := &Write{Verb: verbs[r.Method], Manager: r.URL.Query().Get("fieldManager"), Raw: body, Received: time.Now()}
+	w.IsDryRun = r.URL.Query().Has("dryRun")
 	w.Group, w.Namespace, w.Resource, w.Name, w.Subresource = locate(r.URL.Path)
 	if r.Method == http.MethodDelete && w.Name == "" {
 		w.Verb = "deletecollection"

@@ -73,6 +73,24 @@ type InstanceSpec struct {
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
+	// windows are the maintenance windows in which plans may start, in YAML: see docs/operations.md. A plan that has started continues, and the Instance can
+	// always be removed. addon-manager sets it on the Instance of an add-on, from the annotation of its AddOnDeploymentConfig; users set it on others. It does not
+	// apply to children. Not part of KUDO's API.
+	// +optional
+	// +kubebuilder:validation:MaxLength=17000
+	Windows string `json:"windows,omitempty"`
+
+	// clusterWindows are the maintenance windows of the managed cluster: plans start in both. addon-manager sets it from the annotation of the
+	// ManagedCluster, and reverts other changes. Not part of KUDO's API.
+	// +optional
+	// +kubebuilder:validation:MaxLength=17000
+	ClusterWindows string `json:"clusterWindows,omitempty"`
+
+	// ignoreWindowsUntil is the time until which plans start outside of windows and clusterWindows, at most a day ahead. The windows that the
+	// administrator of the managed cluster sets there apply in any case. Users set it, addon-manager never does. Not part of KUDO's API.
+	// +optional
+	IgnoreWindowsUntil *metav1.Time `json:"ignoreWindowsUntil,omitempty"`
+
 	// drift specifies what the agent does about changes that other writers make to applied objects. Users set it, addon-manager never does. Not part
 	// of KUDO's API.
 	// +optional
@@ -309,6 +327,10 @@ const (
 
 // ReasonSuspended is the reason of ConditionWaiting if spec.suspend is true. The message names the plan or the step that does not start.
 const ReasonSuspended = "Suspended"
+
+// ReasonWindow is the reason of ConditionWaiting if a plan does not start because a maintenance window is closed. The message names whose window it is, and
+// when the plan can start.
+const ReasonWindow = "Window"
 
 // The reasons of ConditionDrifted.
 const (

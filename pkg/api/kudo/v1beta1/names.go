@@ -88,6 +88,16 @@ const (
 	AnnotationAllowDeletion = "kudo.dev/allow-deletion"
 )
 
+// AnnotationWindows holds the maintenance windows of a ManagedCluster, or of the add-ons that use an AddOnDeploymentConfig, in YAML. addon-manager copies
+// it to their Instances: see InstanceSpec.ClusterWindows and Windows.
+const AnnotationWindows = "kudo.dev/maintenance-windows"
+
+// The ConfigMap in the agent's namespace on a managed cluster with the maintenance windows of the administrator of that cluster.
+const (
+	WindowsConfigMap = "tandem-windows"
+	WindowsKey       = "windows"
+)
+
 // Annotations of a mirror on the managed cluster.
 const (
 	// AnnotationVersionContent is the digest of the OperatorVersion's content, on a child Instance: one that is deleted and re-created with

@@ -508,6 +508,10 @@ func (in *InstanceSpec) DeepCopyInto(out *InstanceSpec) {
 		*out = new(ClusterFacts)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.IgnoreWindowsUntil != nil {
+		in, out := &in.IgnoreWindowsUntil, &out.IgnoreWindowsUntil
+		*out = (*in).DeepCopy()
+	}
 	if in.Drift != nil {
 		in, out := &in.Drift, &out.Drift
 		*out = new(DriftPolicy)
