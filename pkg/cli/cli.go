@@ -98,7 +98,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 		section{"Instances and plans", []*cobra.Command{
 			change.NewCmdInstall(f, nil), change.NewCmdUninstall(f, nil), change.NewCmdSuspend(f, nil), change.NewCmdResume(f, nil),
 			group("plan", "Run plans and show their status", inspect.NewCmdPlanStatus(f, nil), inspect.NewCmdPlanHistory(f, nil),
-				change.NewCmdPlanRun(f, nil), change.NewCmdPlanCancel(f, nil), change.NewCmdPlanWait(f, nil)),
+				change.NewCmdPlanRun(f, nil), change.NewCmdPlanResume(f, nil), change.NewCmdPlanCancel(f, nil), change.NewCmdPlanWait(f, nil)),
 		}},
 		section{"Packages", []*cobra.Command{
 			group("package", "Manage operator packages",

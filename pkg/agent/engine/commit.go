@@ -137,7 +137,7 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, admit f
 		status.Drift = r.compared.objects
 	}
 	setOrRemove(&status, kudo.ConditionStalled, plan.Stalled(status, r.ready), o.Now)
-	if request := plan.LastRequest(status); request != nil {
+	if request := o.LastRequest(status); request != nil {
 		setCondition(&status, *request, o.Now)
 	}
 	if !r.paced || !plan.OnlyMessagesDiffer(stored, status) || equality.Semantic.DeepEqual(stored, status) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/outcome"
 	"github.com/tandem-addons/tandem/pkg/core/pace"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/release"
+	"github.com/tandem-addons/tandem/pkg/core/render"
+	"github.com/tandem-addons/tandem/pkg/core/resume"
 )
 
 // maxParallelTasks is the maximum number of tasks of one execution that run in parallel.
@@ -28,6 +32,9 @@ const maxDraftRounds = 10
 // step runs the next tasks in parallel, and then the tasks after them that may run before the progress is recorded.
 func (p *pass) step(ctx context.Context, o plan.Observation, x *execution, tasks []plan.Task) (result, error) {
 	x.renders = true
+	if decided, done, err := p.resume(ctx, o, x, tasks); done || err != nil {
+		return decided, err
+	}
 	x.round, x.inventory.rounds = p.draft.Round, maps.Clone(p.draft.Claims)
 	untilEvent := p.emitStart(x, o.Now)
 	spec, before := x.version.Plans[x.Plan], o.Instance.Status.PlanStatus[x.Plan]
@@ -63,6 +70,162 @@ func (p *pass) step(ctx context.Context, o plan.Observation, x *execution, tasks
 		ended.postponed, ended.after = wait > 0, soonest(ended.after, wait)
 	}
 	return ended, nil
+}
+
+// isCandidate reports whether a task was complete in the execution that this one resumes, and it is not decided yet whether it runs again.
+func isCandidate(status kudo.PlanStatus, at plan.Task) bool {
+	return resume.IsCandidate(status.Phases[at.Phase].Steps[at.Step].Tasks[at.Task])
+}
+
+// maxResumeRounds is the maximum number of rounds of tasks of a resumed execution that are decided about before that is recorded.
+const maxResumeRounds = 20
+
+// resume decides which of the next tasks, which were complete in the execution that this one resumes, are skipped, and which run again. The decision is
+// recorded before a task runs, so that it is the same after a restart. done is false if there is nothing to decide.
+func (p *pass) resume(ctx context.Context, o plan.Observation, x *execution, tasks []plan.Task) (decided result, done bool, err error) {
+	status, after := o.Instance.Status, time.Duration(0)
+	if x.Resume == "" {
+		return result{}, false, nil
+	}
+	for range maxResumeRounds {
+		next := slices.DeleteFunc(slices.Clone(tasks), func(at plan.Task) bool { return !isCandidate(status.PlanStatus[x.Plan], at) })
+		if len(next) == 0 || after > 0 {
+			break
+		}
+		if status, after = p.decideResume(ctx, o, x, status, next); ctx.Err() != nil {
+			return result{}, true, ctx.Err()
+		}
+		done = true
+		tasks = plan.Next(x.version.Plans[x.Plan], status.PlanStatus[x.Plan])
+	}
+	if !done {
+		return result{}, false, nil
+	}
+	if status.PlanStatus[x.Plan].Status.IsTerminal() {
+		return p.end(ctx, o, status, x.inventory.live), true, nil
+	}
+	judged, err := p.judgeDuringPlan(ctx, o, x, status)
+	return result{status: status, judgement: judged, again: after == 0, after: after}, true, err
+}
+
+// decideResume decides about candidates, and returns the status with that. after is when to try again those about which nothing can be decided now.
+func (p *pass) decideResume(
+	ctx context.Context, o plan.Observation, x *execution, before kudo.InstanceStatus, next []plan.Task,
+) (status kudo.InstanceStatus, after time.Duration) {
+	status = *before.DeepCopy()
+	outcomes := map[plan.Task]plan.Outcome{}
+	for _, at := range next {
+		progress := status.PlanStatus[x.Plan]
+		recorded := progress.Phases[at.Phase].Steps[at.Step].Tasks[at.Task]
+		if !resume.IsCandidate(recorded) { // it runs after one that runs again
+			continue
+		}
+		key := fmt.Sprintf("%s/%d/%d/%d", x.UID, at.Phase, at.Step, at.Task)
+		reason, err := p.rerunReason(ctx, x, at, recorded.Rendered)
+		switch {
+		case err != nil:
+			outcomes[at] = plan.Outcome{Status: kudo.Error, Message: plan.OneLine(p.view.Masker().Text(err.Error()))}
+			after = soonest(after, p.failAgain(key, p.clock()))
+		case reason != "":
+			place := resume.Place{Phase: at.Phase, Step: at.Step, Task: at.Task}
+			status.PlanStatus[x.Plan] = resume.RunAgain(x.version.Plans[x.Plan], progress, place, plan.OneLine(p.view.Masker().Text(reason)))
+		default:
+			outcomes[at] = plan.Outcome{Status: kudo.Complete, Rendered: recorded.Rendered, Skipped: true}
+			p.backoff.DeleteEntry(key)
+		}
+	}
+	return o.Advance(status, outcomes), after
+}
+
+// rerunReason returns why a task that was complete with this digest runs again; empty if it is skipped. An error may pass.
+func (p *pass) rerunReason(ctx context.Context, x *execution, at plan.Task, digest string) (string, error) {
+	placed, found := plan.Find(x.version, x.Plan, at)
+	if !found {
+		return "its task does not exist", nil
+	}
+	rendered := x.task(placed)
+	switch {
+	case p.hindrance != nil:
+		return "", p.hindrance
+	case rendered.transient != nil:
+		return "", rendered.transient
+	case cmp.Or(rendered.err, rendered.hiddenErr) != nil:
+		return fmt.Sprintf("task %q cannot be rendered", placed.Task.Name), nil
+	case p.digestOf(x, placed) != digest:
+		return fmt.Sprintf("task %q would render something else than before", placed.Task.Name), nil
+	}
+	problem, err := p.effectProblem(ctx, x, placed, rendered)
+	if err != nil || problem == "" {
+		return "", err
+	}
+	return fmt.Sprintf("task %q: %s", placed.Task.Name, problem), nil
+}
+
+// effectProblem returns what is wrong with the objects of a complete task; empty if nothing is.
+func (p *pass) effectProblem(ctx context.Context, x *execution, placed plan.Placed, rendered renderedTask) (string, error) {
+	deletes, wants := !rendered.action.Makes(), rendered.objects
+	switch rendered.action {
+	case plan.ApplyChart:
+		wants = release.Unwrap(slices.Concat(rendered.release.Definitions, rendered.release.Objects))
+	case plan.DeleteChart:
+		if _, known := plan.RecordOf(x.instance.Status.Tasks, placed.Task.Name); known {
+			return "its chart is installed", nil
+		}
+	case plan.Delete:
+		if err := p.objects.setServedVersions(ctx, wants); err != nil {
+			return "", err
+		}
+	}
+	wants, undefined, err := p.objects.placeAll(x.instance, wants)
+	if err != nil {
+		return "", err
+	}
+	if len(undefined) > 0 && !deletes {
+		return fmt.Sprintf("the cluster no longer has the kind of %s", plan.Describe(undefined[0])), nil
+	}
+	var objects []plan.Object
+	for _, want := range wants {
+		object, err := p.objects.find(ctx, x.instance, want, fromServerAndWatch)
+		if err != nil {
+			return "", err
+		}
+		objects = append(objects, object)
+	}
+	return p.objectProblem(ctx, x, placed, objects, deletes)
+}
+
+// objectProblem returns what is wrong with the first of the objects that a complete task has applied or deleted.
+func (p *pass) objectProblem(ctx context.Context, x *execution, placed plan.Placed, objects []plan.Object, deletes bool) (string, error) {
+	objects, err := p.objects.withClasses(ctx, objects)
+	if err != nil {
+		return "", err
+	}
+	for _, object := range p.view.MaskObjects(plan.WithRules(x.version, objects)) {
+		owner := x.owner()
+		if plan.IsDefinition(plan.Entry(object.Want, "")) && placed.Task.Kind == kudo.TaskHelm && object.Live != nil {
+			continue // charts share it
+		}
+		if problem := owner.RerunProblem(x.instance.Status.Inventory, placed.Task.Name, object, deletes); problem != "" {
+			return problem, nil
+		}
+		if !deletes && object.Live != nil && render.NeedsRestart(object.Live, x.inventory.restart(object.Want)) {
+			return plan.Describe(object.Want) + ": its pods have to restart", nil
+		}
+	}
+	return "", nil
+}
+
+// digestOf returns the digest of what a task renders; empty if that is another each time, or if the hub applies it.
+func (p *pass) digestOf(x *execution, placed plan.Placed) string {
+	rendered := x.task(placed)
+	if rendered.action.OfChild() || resume.IsVolatile(x.version, placed.Task) {
+		return ""
+	}
+	objects := rendered.objects
+	if rendered.pod != nil {
+		objects = append(objects, rendered.pod)
+	}
+	return resume.Digest(p.view.Key, string(rendered.action), objects...)
 }
 
 // mayWait reports whether the progress of a pass need not be recorded yet: nothing depends on it, and the tasks since the last record, all of
@@ -155,6 +318,9 @@ func recheckDelay(outcomes map[plan.Task]plan.Outcome) time.Duration {
 func (p *pass) runTask(ctx context.Context, x *execution, at plan.Task) plan.Outcome {
 	outcome := p.attempt(ctx, x, at)
 	outcome.Message = plan.OneLine(p.view.Masker().Text(outcome.Message))
+	if placed, found := plan.Find(x.version, x.Plan, at); found && outcome.Status == kudo.Complete {
+		outcome.Rendered = p.digestOf(x, placed)
+	}
 	return outcome
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,6 +53,38 @@ func (p *pass) chartOf(ctx context.Context, x *execution, placed plan.Placed) (r
 	return x.mark(placed, rendered)
 }
 
+// continuesRelease reports whether the execution resumes one that has rendered the chart of a task, and does not run the task again although it was
+// complete: then it continues that revision of the release, and its hooks that have succeeded do not run again.
+func (x *execution) continuesRelease(placed plan.Placed, record kudo.TaskRecord) bool {
+	if x.Resume == "" || record.Execution == "" || record.Execution == x.UID {
+		return false
+	}
+	for _, phase := range x.instance.Status.PlanStatus[x.Plan].Phases {
+		for _, step := range phase.Steps {
+			i := slices.IndexFunc(step.Tasks, func(t kudo.TaskStatus) bool { return t.Name == placed.Task.Name })
+			if phase.Name == placed.Phase && step.Name == placed.Step && i >= 0 {
+				return step.RerunReason == "" && (record.Execution == x.Resume || step.Tasks[i].Rendered != "")
+			}
+		}
+	}
+	return false
+}
+
+// revision returns the revision of the release that an execution renders, and upgrades reports whether it is an upgrade.
+func (x *execution) revision(placed plan.Placed, record kudo.TaskRecord) int64 {
+	if x.continuesRelease(placed, record) {
+		return record.Revision
+	}
+	return record.Revision + 1
+}
+
+func (x *execution) upgrades(placed plan.Placed, record kudo.TaskRecord) bool {
+	if x.continuesRelease(placed, record) {
+		return record.Upgrade
+	}
+	return record.Installed
+}
+
 // appliesChart reports whether the execution applies a Helm task, and does not delete its objects.
 func (x *execution) appliesChart(task kudo.Task) bool {
 	action, err := plan.TaskActionOf(task, x.version, x.Parameters)
@@ -96,7 +129,7 @@ func (p *pass) renderChart(
 	request := charts.Request{
 		Trial: trial && placed.Task.Spec.CRDs != kudo.SkipCRDs, Assumed: assumed, Reader: p.acting.client, Since: x.since,
 		Owned:   plan.ServedVersions(x.instance.Status.Inventory),
-		Release: chart.Release{Name: name, Namespace: x.instance.Namespace, Upgrade: record.Installed, Revision: int(record.Revision) + 1},
+		Release: chart.Release{Name: name, Namespace: x.instance.Namespace, Upgrade: x.upgrades(placed, record), Revision: int(x.revision(placed, record))},
 	}
 	if request.Archive, request.Digest, err = p.archiveOf(ctx, x, placed.Task.Spec.Chart); err != nil {
 		return nil, err
@@ -428,20 +461,24 @@ func (p *pass) checkDefinition(ctx context.Context, x *execution, want *unstruct
 }
 
 // record renders the chart, keeps that, and records it and the objects.
-func (p *pass) record(ctx context.Context, x *execution, placed plan.Placed, record kudo.TaskRecord, defined []string) plan.Outcome {
+func (p *pass) record(ctx context.Context, x *execution, placed plan.Placed, before kudo.TaskRecord, defined []string) plan.Outcome {
 	made, err := p.renderChart(ctx, x, placed, false, defined)
 	if err != nil {
 		return chartOutcome(err)
 	}
-	name, err := x.releaseName(placed.Task, record)
+	name, err := x.releaseName(placed.Task, before)
 	if err != nil {
 		return outcome.Fatal(err)
 	}
-	record = kudo.TaskRecord{
-		Task: record.Task, Execution: x.UID, HooksOf: x.UID, Release: name, Revision: record.Revision + 1, Upgrade: record.Installed, Installed: record.Installed,
+	record := kudo.TaskRecord{
+		Task: before.Task, Execution: x.UID, HooksOf: x.UID, Release: name, Revision: x.revision(placed, before), Upgrade: x.upgrades(placed, before),
+		Installed: before.Installed,
 	}
 	if record.Digest, err = p.rendered.Keep(ctx, x.keyOf(record), *made); err != nil {
 		return outcomeOf(err)
+	}
+	if x.continuesRelease(placed, before) && record.Digest == before.Digest {
+		record.Hooks = release.Succeeded(before.Hooks)
 	}
 	x.inventory.note(record)
 	marked, err := x.mark(placed, *made)

@@ -30,6 +30,9 @@ type View struct {
 	// Values are those of the last execution, as far as they are known, and the current ones.
 	Values sensitive.Values
 
+	// Key is the key of digests.
+	Key sensitive.Key
+
 	// Record is what objects hold of the values; nil if there are none.
 	Record *Record
 
@@ -118,7 +121,7 @@ func keptValue(i *kudo.Instance, from kudo.ParameterFrom, copied sensitive.Value
 
 // newView returns a view with what was read for the references of the spec, and with the copied values.
 func newView(i *kudo.Instance, key sensitive.Key, references []reference, copied sensitive.Values) View {
-	v := View{Values: sensitive.Values{}}
+	v := View{Values: sensitive.Values{}, Key: key}
 	v.From = plan.WithoutDigests(i.Spec.ParametersFrom)
 	var problems, refusals []string
 	total := 0

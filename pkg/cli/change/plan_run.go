@@ -34,6 +34,9 @@ type PlanRunOptions struct {
 	parameters map[string]string
 	now        bool
 	terminal.WaitFlags
+
+	// resume is true if the last execution is resumed, and dryRun if nothing is written.
+	resume, dryRun bool
 }
 
 // NewCmdPlanRun returns the command. If runF is set, it replaces runPlanRun.
@@ -75,6 +78,50 @@ func NewCmdPlanRun(f *hubclient.Factory, runF func(context.Context, *PlanRunOpti
 	parametersFlag(cmd, &parameters)
 	cmd.Flags().BoolVar(&o.now, "now", false, "Start the plan outside of the maintenance windows that the hub sets. Until an hour from now, other changes of the "+
 		"Instance do not wait for these either. Those of the administrator of the managed cluster still apply.")
+	o.AddWait(cmd, false, "Wait until the plan has ended.")
+	return cmd
+}
+
+// NewCmdPlanResume returns the command that resumes a failed plan. If runF is set, it replaces runPlanRun.
+func NewCmdPlanResume(f *hubclient.Factory, runF func(context.Context, *PlanRunOptions) error) *cobra.Command {
+	o := &PlanRunOptions{Factory: f, resume: true}
+	if runF == nil {
+		runF = runPlanRun
+	}
+	var parameters []string
+	const of = "run the Instance or add-on"
+	cmd := &cobra.Command{
+		Use:   "resume NAME --cluster CLUSTER[,CLUSTER]",
+		Short: "Resume the failed plan of an Instance or add-on",
+		Long: "Run the last plan of an Instance or add-on again after it has failed or was cancelled, without the steps that have completed.\n" +
+			"The agent skips such a step if it would render the same and its objects are healthy; it does not write them. Steps with\n" +
+			"random values run again, and so does every step after one that runs again, unless they run in parallel.\n\n" +
+			"The command prints which steps can be skipped. 'plan status' shows which ones the agent has skipped, and why others run\n" +
+			"again. With -p it also changes parameters of an Instance that belongs neither to an add-on nor to another Instance: steps\n" +
+			"that the change does not affect are skipped.\n\n" +
+			"Select the clusters with --cluster, --selector, --placement or --all-clusters; clusters that have nothing to resume are\n" +
+			"skipped unless they are named. With --failed, select all clusters where the last plan has failed.",
+		Example: "  kubectl addon plan resume kafka --cluster cluster1 --dry-run\n" +
+			"  kubectl addon plan resume kafka --cluster cluster1 -p BROKERS=5 --wait\n" +
+			"  kubectl addon plan resume kafka --failed",
+		Args: terminal.Exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := o.CheckTargets(cmd, of)
+			if err != nil {
+				return err
+			}
+			if o.parameters, err = parseForAll(cmd, parameters); err != nil {
+				return err
+			}
+			o.Name = args[0]
+			return runF(cmd.Context(), o)
+		},
+	}
+	o.AddFlags(cmd, of)
+	o.AddFailed(cmd, "Only clusters where the last plan has failed; all of them by default.")
+	cmd.Flags().StringVar(&o.plan, "plan", "", "Fail unless the last plan is this one.")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "Only print the steps that can be skipped, without writing anything.")
+	parametersFlag(cmd, &parameters)
 	o.AddWait(cmd, false, "Wait until the plan has ended.")
 	return cmd
 }
@@ -126,6 +173,13 @@ func parseForAll(cmd *cobra.Command, given []string) (map[string]string, error) 
 // planRun requests the plan on each of the clusters and, if requested, waits for its end. A failure on one cluster does not affect the others.
 func planRun(ctx context.Context, h hubclient.Hub, o *PlanRunOptions) error {
 	targets, err := o.Find(ctx, h, func(instance *kudo.Instance) bool {
+		last := instance.Status.Execution
+		if o.resume && (last == nil || o.plan != "" && o.plan != last.Plan) {
+			return false
+		}
+		if o.resume {
+			return instance.Status.PlanStatus[last.Plan].Status == kudo.FatalError
+		}
 		return instance.Status.PlanStatus[o.plan].Status == kudo.FatalError
 	})
 	if err != nil {
@@ -135,8 +189,14 @@ func planRun(ctx context.Context, h hubclient.Hub, o *PlanRunOptions) error {
 		return printers.WriteEscaped(o.Out, o.NoneFailedText(o.plan))
 	}
 	requests, refused := o.requests(ctx, h, targets)
+	if len(requests)+len(refused) == 0 {
+		return fmt.Errorf("no plan of %q can be resumed on the selected clusters: none has failed", o.Name)
+	}
 	if err := warnOfRequests(o.ErrOut, requests); err != nil {
 		return err
+	}
+	if o.dryRun {
+		return errors.Join(refused.Err(), printRequests(o.Out, requests, len(targets) > 1))
 	}
 	awaited, failed := writeRequests(ctx, h, o, requests, len(targets) > 1)
 	problems := []error{refused.Err(), failed}
@@ -149,8 +209,12 @@ func planRun(ctx context.Context, h hubclient.Hub, o *PlanRunOptions) error {
 // planRequest is the request for a plan of an Instance.
 type planRequest struct {
 	progress.View
+	plan     string
 	wanted   kudo.InstanceSpec
 	warnings []string
+
+	// resumption is set if the plan is resumed.
+	resumption *change.Resumption
 }
 
 // requests returns the requests for the plan, and the reasons why others are refused.
@@ -161,18 +225,84 @@ func (o *PlanRunOptions) requests(ctx context.Context, c client.Reader, targets 
 	for _, target := range targets {
 		instance, err := target.Read(ctx, c)
 		if err == nil {
-			r := planRequest{View: read.View(ctx, reader, instance)}
-			r.wanted, r.warnings, err = change.Run(r.View, o.plan, types.UID(uuid.NewString()), o.parameters)
-			if o.now {
-				change.IgnoreWindows(&r.wanted, time.Now())
+			var r planRequest
+			if r, err = o.request(read.View(ctx, reader, instance)); err == nil {
+				if o.now {
+					change.IgnoreWindows(&r.wanted, time.Now())
+				}
+				requests = append(requests, r)
 			}
-			requests = append(requests, r)
 		}
-		if err != nil {
+		var idle *change.IdleError
+		if err != nil && !(errors.As(err, &idle) && len(o.Names) == 0) {
 			refused[target.Namespace] = err
 		}
 	}
-	return slices.DeleteFunc(requests, func(r planRequest) bool { return refused[r.Instance.Namespace] != nil }), refused
+	return requests, refused
+}
+
+// request returns the request for the plan of an Instance.
+func (o *PlanRunOptions) request(v progress.View) (r planRequest, err error) {
+	r, uid := planRequest{View: v, plan: o.plan}, types.UID(uuid.NewString())
+	if !o.resume {
+		r.wanted, r.warnings, err = change.Run(v, o.plan, uid, o.parameters)
+		return r, err
+	}
+	resumption, err := change.Resume(v, o.plan, uid, o.parameters)
+	r.plan, r.wanted, r.warnings, r.resumption = resumption.Plan, resumption.Spec, resumption.Warnings, &resumption
+	return r, err
+}
+
+// printRequests prints what would be requested.
+func printRequests(out io.Writer, requests []planRequest, several bool) error {
+	for _, r := range requests {
+		if err := printers.WriteEscaped(out, r.text(several, " (dry run)")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// text describes the result of the request, on which cluster if there are several.
+func (r planRequest) text(several bool, suffix string) string {
+	if r.resumption == nil {
+		return onClusterIf(several, askedText(r.View, r.plan), r.Instance.Namespace)
+	}
+	name := text.ObjectName(kudo.GroupVersion.Group, "Instance", r.Instance.Name)
+	return onClusterIf(several, fmt.Sprintf("%s plan %s resumed%s\n", name, r.plan, suffix), r.Instance.Namespace) + resumptionText(*r.resumption)
+}
+
+// maxShownSteps is the maximum number of steps of each kind that a resumption shows.
+const maxShownSteps = 20
+
+// resumptionText lists the steps of a plan that is resumed.
+func resumptionText(r change.Resumption) string {
+	var b strings.Builder
+	for _, part := range []struct {
+		title string
+		steps []string
+	}{
+		{"Skipped if they would render the same and their objects are healthy", r.Skipped},
+		{"Complete, but run again", r.Reruns},
+		{"Run", r.Steps},
+	} {
+		if len(part.steps) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "%s:\n", part.title)
+		for _, step := range text.Limit(part.steps, maxShownSteps, "more") {
+			fmt.Fprintf(&b, "  %s\n", step)
+		}
+	}
+	return b.String()
+}
+
+// onClusterIf is onCluster if there are several clusters.
+func onClusterIf(several bool, text, cluster string) string {
+	if several {
+		return onCluster(text, cluster)
+	}
+	return text
 }
 
 // warnOfRequests prints the warnings of the hub, with the clusters if there are several.
@@ -202,13 +332,9 @@ func writeRequests(
 		}
 		instance := requests[i].Instance
 		awaited = append(awaited, awaitedPlan{
-			ObjectKey: client.ObjectKeyFromObject(instance), generation: instance.Generation, plan: o.plan, request: requests[i].wanted.PlanExecution.UID,
+			ObjectKey: client.ObjectKeyFromObject(instance), generation: instance.Generation, plan: requests[i].plan, request: requests[i].wanted.PlanExecution.UID,
 		})
-		text := askedText(requests[i].View, o.plan)
-		if several {
-			text = onCluster(text, instance.Namespace)
-		}
-		problems[i] = printers.WriteEscaped(o.Out, text)
+		problems[i] = printers.WriteEscaped(o.Out, requests[i].text(several, ""))
 	})
 	return awaited, errors.Join(problems...)
 }

@@ -341,15 +341,28 @@ func (a awaitedPlan) hasEnded(view progress.View) (bool, error) {
 // requestEnded reports whether the manually requested plan has ended.
 func (a awaitedPlan) requestEnded(instance *kudo.Instance) (bool, error) {
 	ran, last := instance.Status.PlanStatus[a.plan], instance.Status.Execution
+	isRequested := ran.UID == a.request || last != nil && last.Request == a.request && last.Resume != "" && last.UID == ran.UID // changed values started it
 	switch {
-	case ran.UID == a.request && ran.Status == kudo.FatalError:
+	case isRequested && ran.Status == kudo.FatalError:
 		return false, planstatus.FailureOf(instance, a.plan)
-	case ran.UID == a.request:
+	case isRequested:
 		return ran.Status == kudo.Complete, nil
+	case a.refusal(instance) != "":
+		return false, fmt.Errorf("plan %q of %s does not run: %s", a.plan, a, a.refusal(instance))
 	case last != nil && last.Request == a.request:
 		return false, fmt.Errorf("plan %q of %s was superseded by plan %q", a.plan, a, last.Plan)
 	case instance.Spec.PlanExecution.UID != a.request:
 		return false, fmt.Errorf("plan %q of %s did not run: another request replaced this one", a.plan, a)
 	}
 	return false, nil
+}
+
+// refusal returns why the agent does not execute the request; empty if it may.
+func (a awaitedPlan) refusal(instance *kudo.Instance) string {
+	condition := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionLastRequestSucceeded)
+	if condition == nil || condition.Reason != kudo.ReasonRequestInvalid || instance.Spec.PlanExecution.UID != a.request ||
+		instance.Status.ObservedGeneration < instance.Generation {
+		return ""
+	}
+	return text.JoinMessage(condition.Message)
 }

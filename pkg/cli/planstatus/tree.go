@@ -9,6 +9,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/resume"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // planTree returns the tree of plans in KUDO's format.
@@ -64,6 +66,12 @@ func stepNode(status kudo.StepStatus, hooks map[string][]progress.Hook) terminal
 	n := terminal.Node{
 		Text: fmt.Sprintf("Step %s [%s]", status.Name, progress.State(status.Status)),
 		Part: fmt.Sprintf("step %q", status.Name), State: progress.State(status.Status),
+	}
+	switch {
+	case resume.IsSkipped(status):
+		n.Text += ", skipped"
+	case status.RerunReason != "":
+		n.Text += ", runs again: " + text.OneLine(status.RerunReason)
 	}
 	if status.Status.IsRunning() || status.Status == kudo.FatalError {
 		for _, task := range status.Tasks {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,13 +15,20 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/resume"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Run returns the Instance's spec with a request for a plan under that UID and with changed parameters, and the warnings of the hub. It
 // omits the request if the parameters alone trigger the plan. It returns an error if the plan cannot be requested.
 func Run(v progress.View, plan string, uid types.UID, parameters map[string]string) (kudo.InstanceSpec, []string, error) {
-	if err := checkRequest(v, plan, parameters); err != nil {
+	return specWith(v, kudo.PlanExecution{PlanName: plan, UID: uid}, parameters)
+}
+
+// specWith is Run for a request, which may be to resume the plan.
+func specWith(v progress.View, asked kudo.PlanExecution, parameters map[string]string) (kudo.InstanceSpec, []string, error) {
+	if err := checkRequest(v, asked.PlanName, parameters); err != nil {
 		return kudo.InstanceSpec{}, nil, err
 	}
 	wanted := v.Instance.DeepCopy()
@@ -28,13 +36,81 @@ func Run(v progress.View, plan string, uid types.UID, parameters map[string]stri
 		return kudo.InstanceSpec{}, nil, fmt.Errorf("parameters of Instance %q: %w", wanted.Name, err)
 	}
 	wanted.Spec.PlanExecution = kudo.PlanExecution{}
-	if (progress.View{Instance: wanted, Version: v.Version}).Due() != plan {
-		wanted.Spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: uid}
+	if due := (progress.View{Instance: wanted, Version: v.Version}).Due(); due != asked.PlanName || asked.Resume != "" {
+		wanted.Spec.PlanExecution = asked
 	}
 	warnings, err := install.Admit(
 		&install.Instance{Instance: v.Instance, Version: v.Version}, install.Instance{Instance: wanted, Version: v.Version},
 	)
 	return wanted.Spec, warnings, err
+}
+
+// Resumption is a request to resume the last execution of an Instance, and what is known about it on the hub.
+type Resumption struct {
+	// Spec is the desired spec of the Instance, and Plan the plan that runs again.
+	Spec kudo.InstanceSpec
+	Plan string
+	// Skipped are the steps that the agent skips if they would render the same and their objects are healthy, Reruns those that were complete and run
+	// again, with the reasons, and Steps those that were not complete, all as PHASE/STEP.
+	Skipped, Reruns, Steps []string
+	// Warnings are those of the hub.
+	Warnings []string
+}
+
+// Resume returns the request to resume the last execution of the Instance under that UID, and with changed parameters. The name of the plan is optional. It
+// returns an error if there is nothing to resume.
+func Resume(v progress.View, name string, uid types.UID, parameters map[string]string) (Resumption, error) {
+	if err := resumeProblem(v, name); err != nil {
+		return Resumption{}, err
+	}
+	last := v.Instance.Status.Execution
+	spec, warnings, err := specWith(v, kudo.PlanExecution{PlanName: last.Plan, UID: uid, Resume: last.UID}, parameters)
+	r := Resumption{Spec: spec, Plan: last.Plan, Warnings: warnings}
+	if err != nil || v.Version == nil {
+		return r, err
+	}
+	planned, before := v.Version.Spec.Plans[last.Plan], v.Instance.Status.PlanStatus[last.Plan]
+	prepared := resume.Prepare(&v.Version.Spec, planned, before, plan.Begin(last.Plan, planned, uid, time.Time{}))
+	for _, phase := range prepared.Phases {
+		for _, step := range phase.Steps {
+			at := phase.Name + "/" + step.Name
+			switch {
+			case step.RerunReason != "":
+				r.Reruns = append(r.Reruns, at+": "+step.RerunReason)
+			case resume.MayBeSkipped(step):
+				r.Skipped = append(r.Skipped, at)
+			default:
+				r.Steps = append(r.Steps, at)
+			}
+		}
+	}
+	return r, nil
+}
+
+// resumeProblem returns an error that states why the last execution cannot be resumed, and what to do instead.
+func resumeProblem(v progress.View, name string) error {
+	instance, last := v.Instance, v.Instance.Status.Execution
+	at := fmt.Sprintf("Instance %q on cluster %q", instance.Name, instance.Namespace)
+	runs := func(plan string) string {
+		return fmt.Sprintf("run the whole plan with 'kubectl addon plan run %s %s --cluster %s'", instance.Name, plan, instance.Namespace)
+	}
+	if last == nil {
+		return idlef("nothing to resume: no plan of %s has run yet", at)
+	}
+	switch status := instance.Status.PlanStatus[last.Plan].Status; {
+	case name != "" && name != last.Plan:
+		return idlef("plan %q of %s cannot be resumed: plan %q has run since; %s", name, at, last.Plan, runs(name))
+	case status == kudo.Complete:
+		return idlef("nothing to resume: plan %q of %s is complete; %s", last.Plan, at, runs(last.Plan))
+	case status != kudo.FatalError:
+		return idlef("plan %q of %s is running; wait for its end with 'kubectl addon plan wait %s --cluster %s'",
+			last.Plan, at, instance.Name, instance.Namespace)
+	case last.OperatorVersion.Name != instance.Spec.OperatorVersion.Name:
+		return idlef("plan %q of %s cannot be resumed: its OperatorVersion has changed since, from %q to %q; %s",
+			last.Plan, at, last.OperatorVersion.Name, instance.Spec.OperatorVersion.Name, runs(last.Plan))
+	default:
+		return nil
+	}
 }
 
 // checkRequest returns an error for a plan that cannot be requested.
@@ -117,7 +193,7 @@ func pendingPlan(instance *kudo.Instance) string {
 	return request.PlanName
 }
 
-// IdleError is the error for an Instance that has no plan to cancel.
+// IdleError is the error for an Instance that has no plan to cancel or to resume.
 type IdleError struct{ message string }
 
 // Error returns the message.

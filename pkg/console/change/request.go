@@ -84,6 +84,10 @@ func request(ctx context.Context, c client.Client, instance *kudo.Instance, want
 	if err = c.Patch(ctx, instance, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("changing Instance %q of cluster %q: %w", instance.Name, instance.Namespace, err)
 	}
+	if asked := wanted.PlanExecution; asked.Resume != "" && instance.Spec.PlanExecution.UID == asked.UID && instance.Spec.PlanExecution.Resume == "" {
+		return fmt.Errorf("cluster %s: the whole plan %q of Instance %q runs: CustomResourceDefinition instances.kudo.dev on the hub is older than this program; "+
+			"apply crds/ of this version", instance.Namespace, asked.PlanName, instance.Name)
+	}
 	if wanted.Suspend && !instance.Spec.Suspend { // the answer of the API server
 		return fmt.Errorf("cluster %s: Instance %q is not suspended: CustomResourceDefinition instances.kudo.dev on the hub is older than this program; apply crds/ of "+
 			"this version", instance.Namespace, instance.Name)
@@ -96,7 +100,10 @@ func execution(asked kudo.PlanExecution) any {
 	if asked.PlanName == "" {
 		return nil
 	}
-	values := map[string]any{"planName": asked.PlanName, "uid": asked.UID, "cancel": nil, "status": nil}
+	values := map[string]any{"planName": asked.PlanName, "uid": asked.UID, "cancel": nil, "status": nil, "resume": nil}
+	if asked.Resume != "" {
+		values["resume"] = asked.Resume
+	}
 	if asked.Cancel {
 		values["cancel"] = true
 	}

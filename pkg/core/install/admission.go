@@ -13,6 +13,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/resume"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -54,7 +55,7 @@ func Admit(before *Instance, after Instance) (warnings []string, err error) {
 		err = fmt.Errorf("Instance %s/%s: %s", after.Instance.Namespace, after.Instance.Name,
 			strings.Join(text.Limit(problems, problemLimit, "more problems"), "; "))
 	}
-	warnings = slices.Concat(idleCancel(w), revertedEdit(w), malformedWindows(w))
+	warnings = slices.Concat(idleCancel(w), idleResume(w), revertedEdit(w), malformedWindows(w))
 	if remark := unreadable(w.after.Instance, w.after.Version, w.sets); remark != "" {
 		warnings = append(warnings, remark)
 	}
@@ -275,4 +276,24 @@ func idleCancel(w write) []string {
 		warning += fmt.Sprintf("; to run plan %q, set spec.planExecution.cancel to false", request.PlanName)
 	}
 	return []string{warning}
+}
+
+// idleResume warns about a request that resumes nothing, as far as the hub knows: what the agent has reported may be a moment old.
+func idleResume(w write) []string {
+	request, status := w.after.Instance.Spec.PlanExecution, w.after.Instance.Status
+	switch {
+	case request.Resume == "" || request.Cancel || !w.requests() || isHandled(w.after.Instance):
+		return nil
+	case request.PlanName == "":
+		return []string{"spec.planExecution.resume has no effect without spec.planExecution.planName"}
+	}
+	asked := resume.Request{Plan: request.PlanName, Resume: request.Resume, Last: status.Execution}
+	if asked.Last != nil {
+		asked.Status = status.PlanStatus[asked.Last.Plan].Status
+		asked.OtherVersion = asked.Last.OperatorVersion.Name != w.after.Instance.Spec.OperatorVersion.Name
+	}
+	if problem := resume.Problem(asked); problem != "" {
+		return []string{problem}
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/compatibility"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/facts"
+	"github.com/tandem-addons/tandem/pkg/core/resume"
 )
 
 // Choice is the action for a State. The zero value means that nothing is started or stopped.
@@ -195,7 +196,7 @@ func chooseCleanup(s State) Choice {
 	}
 	start := *s.Last
 	start.Plan = kudo.CleanupPlan
-	start.UID = ""
+	start.UID, start.Resume = "", ""
 	start.Owed = owedAfterCleanup(s.LastVersion, s.Last.Owed)
 	return Choice{Start: &start, Version: s.LastVersion}
 }
@@ -228,11 +229,11 @@ func (s State) next() (Choice, error) {
 	changed := changesOf(s.Version.Parameters, s.lastValues(), s.desiredValues())
 	switch {
 	case !changed.isEmpty() && s.owedWhole() != "":
-		return s.startWhole(s.owedWhole())
+		return s.withResume(s.startWhole(s.owedWhole()))
 	case !changed.isEmpty():
-		return s.startTriggered(changed)
+		return s.withResume(s.startTriggered(changed))
 	case !s.LastStatus.IsRunning() && s.firstOwed() != "":
-		return s.startOwed(s.firstOwed())
+		return s.withResume(s.startOwed(s.firstOwed()))
 	case s.isRequested():
 		return s.startRequested()
 	default:
@@ -321,7 +322,30 @@ func (s State) triggeredPlan(changed []kudo.Parameter) (string, error) {
 // isRequested reports whether there is a manual plan request that has not run yet. A request with the uid of the last execution requests
 // nothing: it is left over from a request to cancel that execution.
 func (s State) isRequested() bool {
+	return s.hasRequest() && s.ResumeProblem() == ""
+}
+
+// hasRequest reports whether there is a manual plan request that has not run yet, whether it can run or not.
+func (s State) hasRequest() bool {
 	return s.Request.PlanName != "" && s.Request.UID != "" && !s.Request.Cancel && !s.isHandled(s.Request.UID)
+}
+
+// ResumeProblem returns why the request to resume an execution, which has not run yet, starts nothing; empty if there is none, or if it can run.
+func (s State) ResumeProblem() string {
+	if s.Request.Resume == "" || s.Version == nil || !s.hasRequest() {
+		return ""
+	}
+	return resume.Problem(resume.Request{
+		Plan: s.Request.PlanName, Resume: s.Request.Resume, Last: s.Last, Status: s.LastStatus, OtherVersion: s.Last != nil && s.isOtherVersion(),
+	})
+}
+
+// withResume returns the start of a plan that changed values or a retry are the reason for. If it is requested to resume this plan, that execution does so.
+func (s State) withResume(choice Choice, err error) (Choice, error) {
+	if err == nil && choice.Start.Plan == s.Request.PlanName && s.Request.Resume != "" && s.isRequested() {
+		choice.Start.Request, choice.Start.Resume = s.Request.UID, s.Request.Resume
+	}
+	return choice, err
 }
 
 // startOwed starts a plan that is owed, for the first time or as a retry.
@@ -347,7 +371,7 @@ func (s State) startRequested() (Choice, error) {
 	if err != nil {
 		return Choice{}, &MissingPlanError{Plan: name, Requested: true}
 	}
-	choice.Start.UID, choice.Start.Request = s.Request.UID, s.Request.UID
+	choice.Start.UID, choice.Start.Request, choice.Start.Resume = s.Request.UID, s.Request.UID, s.Request.Resume
 	return choice, nil
 }
 

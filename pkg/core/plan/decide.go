@@ -214,6 +214,18 @@ func (o Observation) Waiting(status kudo.InstanceStatus) *metav1.Condition {
 	return WaitingCondition(Due(o.State()), o.lastSpec(), status.PlanStatus[status.Execution.Plan])
 }
 
+// LastRequest returns condition LastRequestSucceeded of the Instance with that status; nil if it stays as it is.
+func (o Observation) LastRequest(status kudo.InstanceStatus) *metav1.Condition {
+	after, instance := o, *o.Instance
+	instance.Status, after.Instance = status, &instance
+	if problem := after.State().ResumeProblem(); problem != "" && !o.IsLeaving() {
+		return &metav1.Condition{
+			Type: kudo.ConditionLastRequestSucceeded, Status: metav1.ConditionFalse, Reason: kudo.ReasonRequestInvalid, Message: problem,
+		}
+	}
+	return LastRequest(status)
+}
+
 // closedCondition returns condition Waiting of an Instance with a plan that would start if the maintenance windows were open; nil if there is none.
 func (s State) closedCondition() *metav1.Condition {
 	_, err := Choose(s)

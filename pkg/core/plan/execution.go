@@ -10,6 +10,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/history"
+	"github.com/tandem-addons/tandem/pkg/core/resume"
 )
 
 // Start returns the status of an Instance, which is in the current format, after the choice has started. It uses uid unless the choice has one.
@@ -18,10 +19,14 @@ func Start(status kudo.InstanceStatus, choice Choice, uid types.UID, now time.Ti
 	execution.UID = cmp.Or(execution.UID, uid)
 	started := *status.DeepCopy()
 	started.PlanStatus = plansOf(choice.Version, status, execution, now)
-	progress := Begin(execution.Plan, choice.Version.Plans[execution.Plan], execution.UID, now)
+	spec := choice.Version.Plans[execution.Plan]
+	progress := Begin(execution.Plan, spec, execution.UID, now)
+	if execution.Resume != "" {
+		progress = resume.Prepare(choice.Version, spec, status.PlanStatus[execution.Plan], progress)
+	}
 	started.Execution = &execution
-	if IsManual(started) {
-		started.HandledRequests = addHandled(started.HandledRequests, execution.UID)
+	if IsManual(started) || execution.Resume != "" {
+		started.HandledRequests = addHandled(started.HandledRequests, execution.Request)
 	}
 	if execution.Plan == kudo.CleanupPlan {
 		started.Whole = nil // what was applied is about to be removed

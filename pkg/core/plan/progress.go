@@ -27,6 +27,10 @@ type Outcome struct {
 
 	// Passing is true for a FatalError whose reason may pass: a child failed and starts again by itself.
 	Passing bool
+
+	// Rendered is the digest of what a complete task has rendered; empty if that is another each time. Skipped is true if the task was not executed.
+	Rendered string
+	Skipped  bool
 }
 
 // Begin returns the status of an execution that has just started.
@@ -195,6 +199,9 @@ func Record(spec kudo.Plan, status kudo.PlanStatus, outcomes map[Task]Outcome, n
 		task := &recorded.Phases[at.Phase].Steps[at.Step].Tasks[at.Task]
 		if task.Status != kudo.Complete {
 			task.Status, task.Message = outcome.Status, outcome.Message
+			if outcome.Status == kudo.Complete {
+				task.Rendered, task.Skipped = outcome.Rendered, outcome.Skipped
+			}
 		}
 	}
 	return settle(spec, recorded, status, now)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/health"
@@ -83,6 +84,22 @@ func IsMissing(condition metav1.Condition) bool {
 	return condition.Reason == kudo.ReasonUnhealthy && strings.HasSuffix(condition.Message, missing) // what a container says is quoted
 }
 
+// RerunProblem describes why a complete task has to run again that has applied an object, or deleted it; empty if it does not. A Job that has run may be
+// gone, and so may an object that a later task of the plan has deleted. A later task may also have applied one that the task has deleted.
+func (w Owner) RerunProblem(inventory []kudo.InventoryEntry, task string, o Object, deletes bool) string {
+	i := slices.IndexFunc(inventory, func(e kudo.InventoryEntry) bool { return Identity(e) == Entry(o.Want, "") })
+	switch {
+	case deletes && w.Has(o) && (i < 0 || inventory[i].Task == task || inventory[i].Pending):
+		return Describe(o.Want) + ": exists"
+	case deletes, o.Live == nil && (IsJob(o.Want) || i >= 0 && inventory[i].Pending):
+		return ""
+	case o.Live == nil:
+		return Describe(o.Want) + missing
+	default:
+		return problemOf(w, o)
+	}
+}
+
 // problemOf describes the problem of an applied object; empty if it is healthy.
 func problemOf(owner Owner, o Object) string {
 	switch {
@@ -128,7 +145,7 @@ func LastRequest(status kudo.InstanceStatus) *metav1.Condition {
 	request := status.HandledRequests[len(status.HandledRequests)-1]
 	for _, name := range slices.Sorted(maps.Keys(status.PlanStatus)) {
 		ran := status.PlanStatus[name]
-		if ran.UID != request {
+		if ran.UID != request && !isResumedBy(status, request, ran.UID) {
 			continue
 		}
 		c := &metav1.Condition{Type: kudo.ConditionLastRequestSucceeded}
@@ -150,6 +167,12 @@ func LastRequest(status kudo.InstanceStatus) *metav1.Condition {
 		Type: kudo.ConditionLastRequestSucceeded, Status: metav1.ConditionFalse, Reason: kudo.ReasonPlanFailed,
 		Message: fmt.Sprintf("the requested plan was superseded by plan %q", status.Execution.Plan),
 	}
+}
+
+// isResumedBy reports whether an execution, which a change or a retry has started, does what the request has asked for: it resumes the one before.
+func isResumedBy(status kudo.InstanceStatus, request, execution types.UID) bool {
+	last := status.Execution
+	return last != nil && last.Resume != "" && last.Request == request && last.UID == execution
 }
 
 // RunningCondition returns condition Ready of an Instance with a running plan.

@@ -249,6 +249,11 @@ func messageOf(hook Hook, event Event, why string) string {
 	return fmt.Sprintf("hook %s: %s: %s", event, plan.Describe(hook.Object.Object), why)
 }
 
+// Succeeded returns the hooks that have succeeded.
+func Succeeded(hooks []kudo.HookRecord) []kudo.HookRecord {
+	return slices.DeleteFunc(slices.Clone(hooks), func(r kudo.HookRecord) bool { return r.State != kudo.HookSucceeded })
+}
+
 // note records the state of a hook.
 func (o *Observation) note(hook Hook, event Event, state kudo.HookState, message string) {
 	object := hook.Object.Object

@@ -43,6 +43,16 @@ func RestartPods(obj, live *unstructured.Unstructured, execution, required types
 	return obj
 }
 
+// NeedsRestart reports whether RestartPods restarts pods of a live object that has not been applied since that is required.
+func NeedsRestart(live *unstructured.Unstructured, required types.UID) bool {
+	template := podTemplate(live)
+	if template == nil || required == "" {
+		return false
+	}
+	value, _, _ := unstructured.NestedString(template, "metadata", "annotations", kudo.AnnotationExecution)
+	return value != string(required)
+}
+
 // HasPods reports whether RestartPods restarts pods of the object.
 func HasPods(obj *unstructured.Unstructured) bool { return podTemplate(obj) != nil }
 

@@ -45,6 +45,14 @@ func (k Key) Identify(namespace, instance string, from kudo.ParameterFrom, value
 	}
 }
 
+// Sum returns a short digest of parts, which hold values or not.
+func (k Key) Sum(parts ...string) string {
+	return hex.EncodeToString(k.mac(append([]string{"sum"}, parts...)...))[:sumDigits]
+}
+
+// sumDigits is the length of a sum: it distinguishes the few states of one thing.
+const sumDigits = 16
+
 // mac returns the authentication code of parts, none of which can be mistaken for another.
 func (k Key) mac(parts ...string) []byte {
 	mac := hmac.New(sha256.New, k.secret)

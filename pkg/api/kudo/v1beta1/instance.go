@@ -184,6 +184,11 @@ type PlanExecution struct {
 	// cancel specifies that the running execution with this uid is cancelled. Not part of KUDO's API.
 	// +optional
 	Cancel bool `json:"cancel,omitempty"`
+
+	// resume is the uid of the last execution, which has failed or was cancelled: its plan, planName, runs again without the steps that have completed,
+	// if they would render the same and their objects are healthy. If it is empty, the whole plan runs. Not part of KUDO's API.
+	// +optional
+	Resume types.UID `json:"resume,omitempty"`
 }
 
 // ExecutionStatus is the state of a plan, phase, step or task (KUDO's values).
@@ -226,7 +231,8 @@ const (
 	// is Ready. Written by the agent, on the managed cluster only.
 	ConditionAvailable = "Available"
 	// ConditionLastRequestSucceeded is True if the last manually requested plan (spec.planExecution) is complete, False if it failed, and
-	// Unknown while it runs. Written by the agent.
+	// Unknown while it runs. It is False, too, with ReasonRequestInvalid, while spec.planExecution names an execution that cannot be resumed. Written by
+	// the agent.
 	ConditionLastRequestSucceeded = "LastRequestSucceeded"
 	// ConditionWaiting is True while plans wait for something that a user decides, which is no failure: Ready stays as the last execution left it. At
 	// other times it is absent. Written by the agent.
@@ -266,7 +272,8 @@ const (
 	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
 	// ReasonParametersInvalid means that parameters are unknown, missing, or of the wrong type.
 	ReasonParametersInvalid = "ParametersInvalid"
-	// ReasonRequestInvalid means that spec.planExecution requests a plan that the OperatorVersion does not have.
+	// ReasonRequestInvalid means that spec.planExecution requests a plan that the OperatorVersion does not have. In ConditionLastRequestSucceeded, it
+	// means that the execution that spec.planExecution.resume names cannot be resumed.
 	ReasonRequestInvalid = "RequestInvalid"
 	// ReasonClusterFactsInvalid means that the OperatorVersion uses facts of the cluster, and that its ManagedCluster has too many labels and claims.
 	ReasonClusterFactsInvalid = "ClusterFactsInvalid"
@@ -481,6 +488,10 @@ type Execution struct {
 	// this execution.
 	// +optional
 	Request types.UID `json:"request,omitempty"`
+
+	// resume is the uid of the execution that this one resumes.
+	// +optional
+	Resume types.UID `json:"resume,omitempty"`
 
 	// available is true if the Instance was available when the execution started: it then stays available as long as the workloads marked as
 	// available in the inventory are.
@@ -836,6 +847,10 @@ type StepStatus struct {
 	// +optional
 	Status ExecutionStatus `json:"status,omitempty"`
 
+	// rerunReason is why a resumed execution runs tasks of the step again that had completed. Not part of KUDO's API.
+	// +optional
+	RerunReason string `json:"rerunReason,omitempty"`
+
 	// tasks is the list of the states of the step's tasks, in order. Not part of KUDO's API.
 	// +optional
 	// +listType=atomic
@@ -854,6 +869,16 @@ type TaskStatus struct {
 	// message describes what the task is waiting for, or why it failed.
 	// +optional
 	Message string `json:"message,omitempty"`
+
+	// rendered is a digest of what the task has rendered. It is empty if that is another each time, and before the task is complete, unless a resumed
+	// execution has yet to compare it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Rendered string `json:"rendered,omitempty"`
+
+	// skipped is true if the task was not executed, because it is complete since an execution that this one resumes.
+	// +optional
+	Skipped bool `json:"skipped,omitempty"`
 }
 
 // The rule below uses `in` instead of `==`: the API server overestimates the cost of `==` on optional fields and rejects the rule.
