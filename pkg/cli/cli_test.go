@@ -175,6 +175,7 @@ func TestCommands(t *testing.T) {
 		"index-url":                     {[]string{"package", "index", "testdata/valid", "--url", "packages"}, ExitUsage},
 		"plan-run-no-plan":              {[]string{"plan", "run", "kafka", "--cluster", "cluster1"}, ExitUsage},
 		"plan-run-no-cluster":           {[]string{"plan", "run", "kafka", "deploy"}, ExitUsage},
+		"plan-resume-no-cluster":        {[]string{"plan", "resume", "kafka"}, ExitUsage},
 		"plan-run-parameter":            {[]string{"plan", "run", "kafka", "deploy", "--cluster", "cluster1", "-p", "SIZE"}, ExitUsage},
 		"plan-wait-timeout":             {[]string{"plan", "wait", "kafka", "--cluster", "cluster1", "--timeout", "-1s"}, ExitUsage},
 		"suspend-no-cluster":            {[]string{"suspend", "kafka"}, ExitUsage},

@@ -15,6 +15,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+	"github.com/tandem-addons/tandem/pkg/console/change"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/test/sample"
 )
@@ -139,6 +140,24 @@ func TestPlanRunPrintsItsEffects(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestPlanResumePrintsTheSteps(t *testing.T) {
+	resumption := change.Resumption{
+		Plan: "deploy", Skipped: []string{"main/first"}, Reruns: []string{`main/random: task "random" has random values, or reads the clock`}, Steps: []string{"main/last"},
+	}
+	request := planRequest{View: sample.ViewOf("deploy", kudo.FatalError), plan: "deploy", resumption: &resumption}
+	want := `instance.kudo.dev/kafka plan deploy resumed (dry run)
+Skipped if they would render the same and their objects are healthy:
+  main/first
+Complete, but run again:
+  main/random: task "random" has random values, or reads the clock
+Run:
+  main/last
+`
+	if diff := cmp.Diff(want, request.text(false, " (dry run)")); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -331,6 +331,24 @@ func (e *Explanation) suggestRetry(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		return
 	}
 	e.suggest("kubectl addon plan run %s %s --cluster %s", addOn.Name, again, e.view.Name)
+	if available.Reason == kudo.ReasonPlanFailed && isResumable(instance, again) {
+		e.suggest("kubectl addon plan resume %s --cluster %s", addOn.Name, e.view.Name)
+	}
+}
+
+// isResumable reports whether the plan has run last, has failed, and has steps that have completed.
+func isResumable(instance *kudo.Instance, name string) bool {
+	last := instance.Status.Execution
+	ran := instance.Status.PlanStatus[name]
+	if last.Plan != name || last.OperatorVersion.Name != instance.Spec.OperatorVersion.Name || ran.Status != kudo.FatalError {
+		return false
+	}
+	for _, phase := range ran.Phases {
+		if slices.ContainsFunc(phase.Steps, func(s kudo.StepStatus) bool { return s.Status == kudo.Complete }) {
+			return true
+		}
+	}
+	return false
 }
 
 // adviseAfterFailure advises what to do before the plan of a plan-based add-on that has failed runs again, and returns its name.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Request is what Problem depends on: a request to resume an execution, and the last execution of the Instance.
@@ -27,24 +28,28 @@ type Request struct {
 
 // Problem returns why an execution cannot be resumed, and what to do; empty if it can.
 func Problem(r Request) string {
+	asked := text.Prefix(string(r.Resume), maxShown)
 	switch last := r.Last; {
 	case last == nil:
-		return fmt.Sprintf("execution %q cannot be resumed: no plan has run yet: remove spec.planExecution.resume to run the whole plan", r.Resume)
+		return fmt.Sprintf("execution %q cannot be resumed: no plan has run yet: remove spec.planExecution.resume to run the whole plan", asked)
 	case last.UID != r.Resume:
 		return fmt.Sprintf("execution %q cannot be resumed: the last one is %q of plan %q: resume that, or remove spec.planExecution.resume to run the whole plan",
-			r.Resume, last.UID, last.Plan)
+			asked, last.UID, last.Plan)
 	case last.Plan != r.Plan:
-		return fmt.Sprintf("execution %q cannot be resumed by plan %q: it is of plan %q: correct spec.planExecution.planName", r.Resume, r.Plan, last.Plan)
+		return fmt.Sprintf("execution %q cannot be resumed by plan %q: it is of plan %q: correct spec.planExecution.planName", asked, text.Prefix(r.Plan, maxShown), last.Plan)
 	case r.OtherVersion:
-		return fmt.Sprintf("execution %q cannot be resumed: the OperatorVersion has changed since: remove spec.planExecution.resume to run the whole plan", r.Resume)
+		return fmt.Sprintf("execution %q cannot be resumed: the OperatorVersion has changed since: remove spec.planExecution.resume to run the whole plan", asked)
 	case r.Status == kudo.Complete:
-		return fmt.Sprintf("execution %q cannot be resumed: it is complete: remove spec.planExecution.resume to run the whole plan", r.Resume)
+		return fmt.Sprintf("execution %q cannot be resumed: it is complete: remove spec.planExecution.resume to run the whole plan", asked)
 	case r.Status != kudo.FatalError:
-		return fmt.Sprintf("execution %q cannot be resumed: it has not ended: cancel it, or wait until it fails", r.Resume)
+		return fmt.Sprintf("execution %q cannot be resumed: it has not ended: cancel it, or wait until it fails", asked)
 	default:
 		return ""
 	}
 }
+
+// maxShown is the number of bytes of a requested uid that a message quotes.
+const maxShown = 64
 
 // Prepare returns the status of an execution that has just begun, with the digests of the tasks that had completed in the one before, which it resumes.
 // Steps that have to run again in any case say why.

@@ -98,6 +98,7 @@ func content(o *unstructured.Unstructured) (string, error) {
 	if o.GetKind() == "CustomResourceDefinition" || o.GetKind() == "ManifestWork" {
 		unstructured.RemoveNestedField(o.Object, "status")
 	}
+	removeDigests(o.Object["status"])
 	progressions, _, _ := unstructured.NestedSlice(o.Object, "status", "installProgressions")
 	for _, progression := range progressions { // their counts of clusters are as old as the last event that made OCM count
 		delete(progression.(map[string]any), "conditions")
@@ -122,6 +123,21 @@ func content(o *unstructured.Unstructured) (string, error) {
 	}
 	text, err := json.MarshalIndent(o.Object, "", " ")
 	return string(text), err
+}
+
+// removeDigests removes the digests of what tasks have rendered from a status: names in it differ between two runs.
+func removeDigests(of any) {
+	switch value := of.(type) {
+	case map[string]any:
+		delete(value, "rendered")
+		for _, field := range value {
+			removeDigests(field)
+		}
+	case []any:
+		for _, item := range value {
+			removeDigests(item)
+		}
+	}
 }
 
 // rank returns a text by which conditions and entries of an inventory can be sorted.
