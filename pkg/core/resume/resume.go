@@ -51,10 +51,10 @@ func Problem(r Request) string {
 // maxShown is the number of bytes of a requested uid that a message quotes.
 const maxShown = 64
 
-// Prepare returns the status of an execution that has just begun, with the digests of the tasks that had completed in the one before, which it resumes.
+// Prepare returns the status of an execution that has just started, with the digests of the tasks that had completed in the one before, which it resumes.
 // Steps that have to run again in any case say why.
-func Prepare(version *kudo.OperatorVersionSpec, spec kudo.Plan, before, begun kudo.PlanStatus) kudo.PlanStatus {
-	prepared := *begun.DeepCopy()
+func Prepare(version *kudo.OperatorVersionSpec, spec kudo.Plan, before, fresh kudo.PlanStatus) kudo.PlanStatus {
+	prepared := *fresh.DeepCopy()
 	blocker := ""
 	for p, phase := range prepared.Phases {
 		if p >= len(before.Phases) || before.Phases[p].Name != phase.Name {
@@ -70,41 +70,41 @@ func Prepare(version *kudo.OperatorVersionSpec, spec kudo.Plan, before, begun ku
 
 // preparePhase prepares the steps of a phase. blocker is the part before it that runs again, and the result the first part of it that does; empty if there
 // is none.
-func preparePhase(version *kudo.OperatorVersionSpec, spec kudo.Phase, before, begun kudo.PhaseStatus, blocker string) (first string) {
-	for s := range begun.Steps {
-		if s >= len(before.Steps) || before.Steps[s].Name != begun.Steps[s].Name {
+func preparePhase(version *kudo.OperatorVersionSpec, spec kudo.Phase, before, fresh kudo.PhaseStatus, blocker string) (first string) {
+	for s := range fresh.Steps {
+		if s >= len(before.Steps) || before.Steps[s].Name != fresh.Steps[s].Name {
 			break
 		}
-		blocks := prepareStep(version, before.Steps[s], &begun.Steps[s], blocker)
+		blocks := prepareStep(version, before.Steps[s], &fresh.Steps[s], blocker)
 		if !blocks {
 			continue
 		}
 		if first == "" {
-			first = begun.Steps[s].Name
+			first = fresh.Steps[s].Name
 		}
 		if spec.Strategy != kudo.Parallel && blocker == "" {
-			blocker = begun.Steps[s].Name
+			blocker = fresh.Steps[s].Name
 		}
 	}
 	return first
 }
 
 // prepareStep takes the digests of the tasks that had completed, until one has none, and reports whether what runs after the step runs again.
-func prepareStep(version *kudo.OperatorVersionSpec, before kudo.StepStatus, begun *kudo.StepStatus, blocker string) (blocks bool) {
-	for t := range begun.Tasks {
-		if t >= len(before.Tasks) || before.Tasks[t].Name != begun.Tasks[t].Name || before.Tasks[t].Status != kudo.Complete {
+func prepareStep(version *kudo.OperatorVersionSpec, before kudo.StepStatus, fresh *kudo.StepStatus, blocker string) (blocks bool) {
+	for t := range fresh.Tasks {
+		if t >= len(before.Tasks) || before.Tasks[t].Name != fresh.Tasks[t].Name || before.Tasks[t].Status != kudo.Complete {
 			return true // it had not completed
 		}
 		if blocker != "" {
-			begun.RerunReason = afterText(blocker)
+			fresh.RerunReason = afterText(blocker)
 			return true
 		}
-		if begun.Tasks[t].Rendered = before.Tasks[t].Rendered; before.Tasks[t].Rendered != "" {
+		if fresh.Tasks[t].Rendered = before.Tasks[t].Rendered; before.Tasks[t].Rendered != "" {
 			continue
 		}
-		task := taskOf(version, begun.Tasks[t].Name)
-		begun.RerunReason = undigestedText(version, task)
-		return !isChild(task) || t+1 < len(begun.Tasks)
+		task := taskOf(version, fresh.Tasks[t].Name)
+		fresh.RerunReason = undigestedText(version, task)
+		return !isChild(task) || t+1 < len(fresh.Tasks)
 	}
 	return false
 }

@@ -69,8 +69,8 @@ func planOf(words string) (spec kudo.Plan, status kudo.PlanStatus) {
 	return spec, status
 }
 
-// begun returns a status in which nothing has run.
-func begun(of kudo.PlanStatus) kudo.PlanStatus {
+// unstarted returns a status in which nothing has run.
+func unstarted(of kudo.PlanStatus) kudo.PlanStatus {
 	fresh := *of.DeepCopy()
 	for p := range fresh.Phases {
 		for s := range fresh.Phases[p].Steps {
@@ -108,7 +108,7 @@ func TestPrepare(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			spec, before := planOf(c.plan)
-			fresh := begun(before)
+			fresh := unstarted(before)
 			unchanged := *fresh.DeepCopy()
 			if diff := cmp.Diff(c.want, describe(Prepare(version, spec, before, fresh))); diff != "" {
 				t.Error(diff)
@@ -135,7 +135,7 @@ func TestRunAgain(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			spec, before := planOf(c.plan)
-			prepared := Prepare(version, spec, before, begun(before))
+			prepared := Prepare(version, spec, before, unstarted(before))
 			again := RunAgain(spec, prepared, c.at, "object is missing")
 			if diff := cmp.Diff(c.want, describe(again)); diff != "" {
 				t.Error(diff)
