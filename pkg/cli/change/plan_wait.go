@@ -341,7 +341,7 @@ func (a awaitedPlan) hasEnded(view progress.View) (bool, error) {
 // requestEnded reports whether the manually requested plan has ended.
 func (a awaitedPlan) requestEnded(instance *kudo.Instance) (bool, error) {
 	ran, last := instance.Status.PlanStatus[a.plan], instance.Status.Execution
-	isRequested := ran.UID == a.request || last != nil && last.Request == a.request && last.Resume != "" && last.UID == ran.UID // changed values started it
+	isRequested := ran.UID == a.request || isResumedFor(last, a.request, ran.UID)
 	switch {
 	case isRequested && ran.Status == kudo.FatalError:
 		return false, planstatus.FailureOf(instance, a.plan)
@@ -355,6 +355,11 @@ func (a awaitedPlan) requestEnded(instance *kudo.Instance) (bool, error) {
 		return false, fmt.Errorf("plan %q of %s did not run: another request replaced this one", a.plan, a)
 	}
 	return false, nil
+}
+
+// isResumedFor reports whether the execution, which changed values have started, resumes the one that the request has asked for.
+func isResumedFor(last *kudo.Execution, request, execution types.UID) bool {
+	return last != nil && last.Request == request && last.Resume != "" && last.UID == execution
 }
 
 // refusal returns why the agent does not execute the request; empty if it may.

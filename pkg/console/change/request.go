@@ -58,41 +58,57 @@ func RequestUnchanged(ctx context.Context, c client.Client, instance *kudo.Insta
 }
 
 func request(ctx context.Context, c client.Client, instance *kudo.Instance, wanted kudo.InstanceSpec, metadata map[string]any) error {
-	spec := map[string]any{}
-	if asked := wanted.PlanExecution; asked != instance.Spec.PlanExecution {
-		spec["planExecution"] = execution(asked)
-	}
-	if wanted.Suspend != instance.Spec.Suspend {
-		spec["suspend"] = wanted.Suspend
-	}
-	if until := wanted.IgnoreWindowsUntil; until != nil && !until.Equal(instance.Spec.IgnoreWindowsUntil) {
-		spec["ignoreWindowsUntil"] = until
-	}
-	if changed := changedValues(instance.Spec.Parameters, wanted.Parameters); len(changed) > 0 {
-		spec["parameters"] = changed
-	}
-	if !slices.Equal(wanted.ParametersFrom, instance.Spec.ParametersFrom) {
-		spec["parametersFrom"] = wanted.ParametersFrom
-	}
-	if runs := wanted.OperatorVersion; runs != instance.Spec.OperatorVersion {
-		spec["operatorVersion"] = map[string]any{"namespace": runs.Namespace, "name": runs.Name}
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": metadata, "spec": spec})
+	patch, err := json.Marshal(map[string]any{"metadata": metadata, "spec": specPatch(instance.Spec, wanted)})
 	if err != nil {
 		return fmt.Errorf("encoding the request: %w", err)
 	}
 	if err = c.Patch(ctx, instance, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("changing Instance %q of cluster %q: %w", instance.Name, instance.Namespace, err)
 	}
-	if asked := wanted.PlanExecution; asked.Resume != "" && instance.Spec.PlanExecution.UID == asked.UID && instance.Spec.PlanExecution.Resume == "" {
-		return fmt.Errorf("cluster %s: the whole plan %q of Instance %q runs: CustomResourceDefinition instances.kudo.dev on the hub is older than this program; "+
-			"apply crds/ of this version", instance.Namespace, asked.PlanName, instance.Name)
-	}
-	if wanted.Suspend && !instance.Spec.Suspend { // the answer of the API server
-		return fmt.Errorf("cluster %s: Instance %q is not suspended: CustomResourceDefinition instances.kudo.dev on the hub is older than this program; apply crds/ of "+
-			"this version", instance.Namespace, instance.Name)
+	if dropped := droppedText(wanted, instance.Spec); dropped != "" {
+		return fmt.Errorf("cluster %s: Instance %q %s: CustomResourceDefinition instances.kudo.dev on the hub is older than this program; apply crds/ of "+
+			"this version", instance.Namespace, instance.Name, dropped)
 	}
 	return nil
+}
+
+// specPatch returns the merge patch of a spec.
+func specPatch(current, wanted kudo.InstanceSpec) map[string]any {
+	spec := map[string]any{}
+	if asked := wanted.PlanExecution; asked != current.PlanExecution {
+		spec["planExecution"] = execution(asked)
+	}
+	if wanted.Suspend != current.Suspend {
+		spec["suspend"] = wanted.Suspend
+	}
+	if until := wanted.IgnoreWindowsUntil; until != nil && !until.Equal(current.IgnoreWindowsUntil) {
+		spec["ignoreWindowsUntil"] = until
+	}
+	if changed := changedValues(current.Parameters, wanted.Parameters); len(changed) > 0 {
+		spec["parameters"] = changed
+	}
+	if !slices.Equal(wanted.ParametersFrom, current.ParametersFrom) {
+		spec["parametersFrom"] = wanted.ParametersFrom
+	}
+	if runs := wanted.OperatorVersion; runs != current.OperatorVersion {
+		spec["operatorVersion"] = map[string]any{"namespace": runs.Namespace, "name": runs.Name}
+	}
+	return spec
+}
+
+// droppedText says what the Instance does not do because the API server has not stored a field that was wanted; empty if it has stored all.
+func droppedText(wanted, stored kudo.InstanceSpec) string {
+	asked := wanted.PlanExecution
+	switch {
+	case asked.Resume != "" && stored.PlanExecution.UID == asked.UID && stored.PlanExecution.Resume == "":
+		return fmt.Sprintf("runs the whole plan %q", asked.PlanName)
+	case wanted.Suspend && !stored.Suspend:
+		return "is not suspended"
+	case wanted.IgnoreWindowsUntil != nil && stored.IgnoreWindowsUntil == nil:
+		return "waits for the maintenance windows of the hub"
+	default:
+		return ""
+	}
 }
 
 // execution returns the merge patch of a request for a plan, or nil for none.

@@ -331,7 +331,12 @@ func (e *Explanation) suggestRetry(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		return
 	}
 	e.suggest("kubectl addon plan run %s %s --cluster %s", addOn.Name, again, e.view.Name)
-	if available.Reason == kudo.ReasonPlanFailed && isResumable(instance, again) {
+	e.suggestResume(addOn, instance, again)
+}
+
+// suggestResume suggests resuming a plan that has failed, if that can skip steps.
+func (e *Explanation) suggestResume(addOn *addonv1alpha1.ManagedClusterAddOn, instance *kudo.Instance, failed string) {
+	if isResumable(instance, failed) {
 		e.suggest("kubectl addon plan resume %s --cluster %s", addOn.Name, e.view.Name)
 	}
 }
