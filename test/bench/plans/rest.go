@@ -28,11 +28,13 @@ type resting struct {
 	Drift     string  `json:"drift"`
 	Minutes   float64 `json:"minutes"`
 	// Requests are those of addon-agent to the managed cluster, of which DryRuns compare, and HubRequests those to the hub.
-	Requests    int       `json:"requests"`
-	DryRuns     int       `json:"dryRuns"`
-	Writes      int       `json:"writes"`
-	HubRequests int       `json:"hubRequests"`
-	CPUSeconds  stage.CPU `json:"cpuSeconds"`
+	Requests int `json:"requests"`
+	DryRuns  int `json:"dryRuns"`
+	Writes   int `json:"writes"`
+	// RequestsByResource counts the requests to the managed cluster that compare nothing, as VERB RESOURCE.
+	RequestsByResource map[string]int `json:"requestsByResource"`
+	HubRequests        int            `json:"hubRequests"`
+	CPUSeconds         stage.CPU      `json:"cpuSeconds"`
 }
 
 // chartPackage is the package with a chart, and chartVersion the name of its OperatorVersion.
@@ -71,7 +73,7 @@ func (b *bench) atRest(ctx context.Context, count int) ([]resting, error) {
 
 // restWith sets the mode of drift of all Instances, and measures what is requested and computed afterwards.
 func (b *bench) restWith(ctx context.Context, drift string) (resting, error) {
-	r := resting{Drift: drift, Minutes: b.rest.Minutes()}
+	r := resting{Drift: drift, Minutes: b.rest.Minutes(), RequestsByResource: map[string]int{}}
 	mode, change, _ := strings.Cut(drift, ", ")
 	if err := b.setDrift(ctx, mode); err != nil {
 		return r, err
@@ -114,6 +116,9 @@ func (b *bench) restWith(ctx context.Context, drift string) (resting, error) {
 func (r *resting) count(e *audit.Entry) {
 	isDryRun := strings.Contains(e.RequestURI, "dryRun=All")
 	r.Requests++
+	if !isDryRun {
+		r.RequestsByResource[e.Verb+" "+strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")]++
+	}
 	switch {
 	case isDryRun:
 		r.DryRuns++
