@@ -69,6 +69,12 @@ func Resume(v progress.View, name string, uid types.UID, parameters map[string]s
 	if err != nil || v.Version == nil {
 		return r, err
 	}
+	changed := v.Instance.DeepCopy()
+	changed.Spec.Parameters, changed.Spec.ParametersFrom, changed.Spec.PlanExecution = spec.Parameters, spec.ParametersFrom, kudo.PlanExecution{}
+	if due := (progress.View{Instance: changed, Version: v.Version}).Due(); due != "" && due != last.Plan {
+		return r, fmt.Errorf("plan %q of Instance %q on cluster %q cannot be resumed: plan %q runs first because of the changed parameters",
+			last.Plan, changed.Name, changed.Namespace, due)
+	}
 	planned, before := v.Version.Spec.Plans[last.Plan], v.Instance.Status.PlanStatus[last.Plan]
 	prepared := resume.Prepare(&v.Version.Spec, planned, before, plan.Begin(last.Plan, planned, uid, time.Time{}))
 	for _, phase := range prepared.Phases {
@@ -85,6 +91,11 @@ func Resume(v progress.View, name string, uid types.UID, parameters map[string]s
 		}
 	}
 	return r, nil
+}
+
+// CanResume reports whether the last execution of an Instance has failed after tasks that another one may skip.
+func CanResume(instance *kudo.Instance) bool {
+	return resumeProblem(progress.View{Instance: instance}, "") == nil && resume.HasDigests(instance.Status.PlanStatus[instance.Status.Execution.Plan])
 }
 
 // resumeProblem returns an error that states why the last execution cannot be resumed, and what to do instead.

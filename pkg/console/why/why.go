@@ -12,6 +12,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/console/change"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/core/availability"
@@ -331,6 +332,10 @@ func (e *Explanation) suggestRetry(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		return
 	}
 	e.suggest("kubectl addon plan run %s %s --cluster %s", addOn.Name, again, e.view.Name)
+	if available.Reason == kudo.ReasonPlanFailed && again == instance.Status.Execution.Plan && change.CanResume(instance) {
+		e.addSentence("Plan %s can also be resumed without its complete steps.", again)
+		e.suggest("kubectl addon plan resume %s --cluster %s", addOn.Name, e.view.Name)
+	}
 }
 
 // adviseAfterFailure advises what to do before the plan of a plan-based add-on that has failed runs again, and returns its name.
