@@ -262,7 +262,7 @@ func (r planRequest) text(several bool, suffix string) string {
 		return onClusterIf(several, askedText(r.View, r.plan), r.Instance.Namespace)
 	}
 	name := text.ObjectName(kudo.GroupVersion.Group, "Instance", r.Instance.Name)
-	return onClusterIf(several, fmt.Sprintf("%s plan %s resumed%s\n", name, r.plan, suffix), r.Instance.Namespace) + resumptionText(*r.resumption)
+	return onClusterIf(several, fmt.Sprintf("%s resume of plan %s requested%s\n", name, r.plan, suffix), r.Instance.Namespace) + resumptionText(*r.resumption)
 }
 
 // maxShownSteps is the maximum number of steps of each kind that a resumption shows.

@@ -185,7 +185,7 @@ var _ = Describe("plans", func() {
 			report(ctx, instance, kudo.Execution{UID: "failed", Plan: "backup"}, kudo.FatalError, "no tape")
 			shown := run(ctx, "plan", "resume", "shop", "--cluster", instance.Namespace, "--dry-run")
 			Expect(shown.err).NotTo(HaveOccurred())
-			Expect(shown.out).To(HavePrefix("instance.kudo.dev/shop plan backup resumed (dry run)\n"))
+			Expect(shown.out).To(HavePrefix("instance.kudo.dev/shop resume of plan backup requested (dry run)\n"))
 			Expect(requestOf(ctx, instance)()).To(BeZero())
 			Expect(run(ctx, "plan", "resume", "shop", "--cluster", instance.Namespace).err).NotTo(HaveOccurred())
 			Expect(requestOf(ctx, instance)()).To(And(HaveField("PlanName", "backup"), HaveField("Resume", BeEquivalentTo("failed"))))
