@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/console/change"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
@@ -62,7 +61,7 @@ func FailureOf(instance *kudo.Instance, name string) error {
 
 // resumeAdvice names the command that resumes a failed plan; empty if it cannot be resumed, or if none of its steps can be skipped.
 func resumeAdvice(instance *kudo.Instance, name string) string {
-	if !change.CanResume(instance) || instance.Status.Execution.Plan != name {
+	if !progress.CanResume(instance) || instance.Status.Execution.Plan != name {
 		return ""
 	}
 	return fmt.Sprintf(", or without its complete steps: 'kubectl addon plan resume %s --cluster %s'", instance.Name, instance.Namespace)

@@ -93,11 +93,6 @@ func Resume(v progress.View, name string, uid types.UID, parameters map[string]s
 	return r, nil
 }
 
-// CanResume reports whether the last execution of an Instance has failed after tasks that another one may skip.
-func CanResume(instance *kudo.Instance) bool {
-	return resumeProblem(progress.View{Instance: instance}, "") == nil && resume.HasDigests(instance.Status.PlanStatus[instance.Status.Execution.Plan])
-}
-
 // resumeProblem returns an error that states why the last execution cannot be resumed, and what to do instead.
 func resumeProblem(v progress.View, name string) error {
 	instance, last := v.Instance, v.Instance.Status.Execution

@@ -12,7 +12,6 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/console/change"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/core/availability"
@@ -332,7 +331,7 @@ func (e *Explanation) suggestRetry(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		return
 	}
 	e.suggest("kubectl addon plan run %s %s --cluster %s", addOn.Name, again, e.view.Name)
-	if available.Reason == kudo.ReasonPlanFailed && again == instance.Status.Execution.Plan && change.CanResume(instance) {
+	if available.Reason == kudo.ReasonPlanFailed && again == instance.Status.Execution.Plan && progress.CanResume(instance) {
 		e.addSentence("Plan %s can also be resumed without its complete steps.", again)
 		e.suggest("kubectl addon plan resume %s --cluster %s", addOn.Name, e.view.Name)
 	}
