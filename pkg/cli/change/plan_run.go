@@ -168,16 +168,7 @@ func parseForAll(cmd *cobra.Command, given []string) (map[string]string, error) 
 
 // planRun requests the plan on each of the clusters and, if requested, waits for its end. A failure on one cluster does not affect the others.
 func planRun(ctx context.Context, h hubclient.Hub, o *PlanRunOptions) error {
-	targets, err := o.Find(ctx, h, func(instance *kudo.Instance) bool {
-		last := instance.Status.Execution
-		if o.resume && (last == nil || o.plan != "" && o.plan != last.Plan) {
-			return false
-		}
-		if o.resume {
-			return instance.Status.PlanStatus[last.Plan].Status == kudo.FatalError
-		}
-		return instance.Status.PlanStatus[o.plan].Status == kudo.FatalError
-	})
+	targets, err := o.Find(ctx, h, o.hasFailed)
 	if err != nil {
 		return err
 	}
@@ -200,6 +191,18 @@ func planRun(ctx context.Context, h hubclient.Hub, o *PlanRunOptions) error {
 		problems = append(problems, awaitPlans(ctx, h, o.IOStreams, awaited, o.Timeout))
 	}
 	return errors.Join(problems...)
+}
+
+// hasFailed reports whether the plan of an Instance has failed; for a resumption, its last one.
+func (o *PlanRunOptions) hasFailed(instance *kudo.Instance) bool {
+	name, last := o.plan, instance.Status.Execution
+	if o.resume {
+		if last == nil || name != "" && name != last.Plan {
+			return false
+		}
+		name = last.Plan
+	}
+	return instance.Status.PlanStatus[name].Status == kudo.FatalError
 }
 
 // planRequest is the request for a plan of an Instance.

@@ -341,8 +341,7 @@ func (a awaitedPlan) hasEnded(view progress.View) (bool, error) {
 // requestEnded reports whether the manually requested plan has ended.
 func (a awaitedPlan) requestEnded(instance *kudo.Instance) (bool, error) {
 	ran, last := instance.Status.PlanStatus[a.plan], instance.Status.Execution
-	isRequested := ran.UID == a.request || last != nil && last.Request == a.request && last.Resume != "" && last.UID == ran.UID // changed values started it
-	switch {
+	switch isRequested := ran.UID == a.request || a.isResumedBy(last, ran); {
 	case isRequested && ran.Status == kudo.FatalError:
 		return false, planstatus.FailureOf(instance, a.plan)
 	case isRequested:
@@ -355,6 +354,11 @@ func (a awaitedPlan) requestEnded(instance *kudo.Instance) (bool, error) {
 		return false, fmt.Errorf("plan %q of %s did not run: another request replaced this one", a.plan, a)
 	}
 	return false, nil
+}
+
+// isResumedBy reports whether the last execution, which changed values or a retry have started, does what the request has asked for.
+func (a awaitedPlan) isResumedBy(last *kudo.Execution, ran kudo.PlanStatus) bool {
+	return last != nil && last.Request == a.request && last.Resume != "" && last.UID == ran.UID
 }
 
 // refusal returns why the agent does not execute the request; empty if it may.

@@ -81,15 +81,22 @@ func request(ctx context.Context, c client.Client, instance *kudo.Instance, want
 	if err = c.Patch(ctx, instance, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("changing Instance %q of cluster %q: %w", instance.Name, instance.Namespace, err)
 	}
-	if asked := wanted.PlanExecution; asked.Resume != "" && instance.Spec.PlanExecution.UID == asked.UID && instance.Spec.PlanExecution.Resume == "" {
-		return fmt.Errorf("cluster %s: the whole plan %q of Instance %q runs: CustomResourceDefinition instances.kudo.dev on the hub is older than this program; "+
-			"apply crds/ of this version", instance.Namespace, asked.PlanName, instance.Name)
+	return checkStored(instance, wanted)
+}
+
+// checkStored returns an error if the API server has dropped a field of the request from the Instance that it has answered with.
+func checkStored(instance *kudo.Instance, wanted kudo.InstanceSpec) error {
+	problem := ""
+	switch asked, stored := wanted.PlanExecution, instance.Spec.PlanExecution; {
+	case wanted.Suspend && !instance.Spec.Suspend:
+		problem = fmt.Sprintf("Instance %q is not suspended", instance.Name)
+	case asked.Resume != "" && stored.UID == asked.UID && stored.Resume == "":
+		problem = fmt.Sprintf("the whole plan %q of Instance %q runs", asked.PlanName, instance.Name)
+	default:
+		return nil
 	}
-	if wanted.Suspend && !instance.Spec.Suspend { // the answer of the API server
-		return fmt.Errorf("cluster %s: Instance %q is not suspended: CustomResourceDefinition instances.kudo.dev on the hub is older than this program; apply crds/ of "+
-			"this version", instance.Namespace, instance.Name)
-	}
-	return nil
+	return fmt.Errorf("cluster %s: %s: CustomResourceDefinition instances.kudo.dev on the hub is older than this program; apply crds/ of this version",
+		instance.Namespace, problem)
 }
 
 // execution returns the merge patch of a request for a plan, or nil for none.

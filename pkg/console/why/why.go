@@ -331,10 +331,18 @@ func (e *Explanation) suggestRetry(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		return
 	}
 	e.suggest("kubectl addon plan run %s %s --cluster %s", addOn.Name, again, e.view.Name)
-	if available.Reason == kudo.ReasonPlanFailed && again == instance.Status.Execution.Plan && progress.CanResume(instance) {
-		e.addSentence("Plan %s can also be resumed without its complete steps.", again)
-		e.suggest("kubectl addon plan resume %s --cluster %s", addOn.Name, e.view.Name)
+	if available.Reason == kudo.ReasonPlanFailed {
+		e.suggestResume(addOn, instance, again)
 	}
+}
+
+// suggestResume suggests to resume a plan if another execution of it may skip steps.
+func (e *Explanation) suggestResume(addOn *addonv1alpha1.ManagedClusterAddOn, instance *kudo.Instance, failed string) {
+	if failed != instance.Status.Execution.Plan || !progress.CanResume(instance) {
+		return
+	}
+	e.addSentence("Plan %s can also be resumed without its complete steps.", failed)
+	e.suggest("kubectl addon plan resume %s --cluster %s", addOn.Name, e.view.Name)
 }
 
 // adviseAfterFailure advises what to do before the plan of a plan-based add-on that has failed runs again, and returns its name.

@@ -120,8 +120,25 @@ func content(o *unstructured.Unstructured) (string, error) {
 			return "", err
 		}
 	}
+	plans, _, _ := unstructured.NestedFieldNoCopy(o.Object, "status", "planStatus")
+	removeDigests(plans)
 	text, err := json.MarshalIndent(o.Object, "", " ")
 	return string(text), err
+}
+
+// removeDigests removes the digests of what tasks have rendered, which are of names that differ between two runs.
+func removeDigests(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		delete(v, "rendered")
+		for _, field := range v {
+			removeDigests(field)
+		}
+	case []any:
+		for _, item := range v {
+			removeDigests(item)
+		}
+	}
 }
 
 // rank returns a text by which conditions and entries of an inventory can be sorted.
