@@ -177,6 +177,7 @@ func TestCommands(t *testing.T) {
 		"plan-run-no-cluster":           {[]string{"plan", "run", "kafka", "deploy"}, ExitUsage},
 		"plan-resume-no-cluster":        {[]string{"plan", "resume", "kafka"}, ExitUsage},
 		"plan-run-parameter":            {[]string{"plan", "run", "kafka", "deploy", "--cluster", "cluster1", "-p", "SIZE"}, ExitUsage},
+		"plan-resume-plan":              {[]string{"plan", "resume", "kafka", "deploy", "--cluster", "cluster1"}, ExitUsage},
 		"plan-wait-timeout":             {[]string{"plan", "wait", "kafka", "--cluster", "cluster1", "--timeout", "-1s"}, ExitUsage},
 		"suspend-no-cluster":            {[]string{"suspend", "kafka"}, ExitUsage},
 		"resume-no-cluster":             {[]string{"resume", "kafka"}, ExitUsage},

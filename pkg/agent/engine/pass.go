@@ -218,7 +218,7 @@ func (p *pass) execute(ctx context.Context, o plan.Observation, action plan.Acti
 		started, err := p.start(ctx, o, x, action.Start)
 		return started.withOverride(o.Instance.Status, p.overridden), err
 	case plan.ActionStep:
-		return p.advance(ctx, o, x, action.Tasks)
+		return p.step(ctx, o, x, action.Tasks)
 	case plan.ActionSettle:
 		return p.settle(ctx, o, action.Prune, nil)
 	case plan.ActionHold, plan.ActionWithdraw, plan.ActionRemove:

@@ -29,17 +29,17 @@ const maxParallelTasks = 8
 // maxDraftRounds is the maximum number of rounds of tasks that are recorded together.
 const maxDraftRounds = 10
 
-// advance decides which of the next tasks a resumed execution skips, or runs them.
-func (p *pass) advance(ctx context.Context, o plan.Observation, x *execution, tasks []plan.Task) (result, error) {
+// step runs the next tasks, unless it has to decide first which ones a resumed execution skips.
+func (p *pass) step(ctx context.Context, o plan.Observation, x *execution, tasks []plan.Task) (result, error) {
 	x.renders = true
 	if decided, done, err := p.resume(ctx, o, x, tasks); done || err != nil {
 		return decided, err
 	}
-	return p.step(ctx, o, x, tasks)
+	return p.runRounds(ctx, o, x, tasks)
 }
 
-// step runs the next tasks in parallel, and then the tasks after them that may run before the progress is recorded.
-func (p *pass) step(ctx context.Context, o plan.Observation, x *execution, tasks []plan.Task) (result, error) {
+// runRounds runs the next tasks in parallel, and then the tasks after them that may run before the progress is recorded.
+func (p *pass) runRounds(ctx context.Context, o plan.Observation, x *execution, tasks []plan.Task) (result, error) {
 	x.round, x.inventory.rounds = p.draft.Round, maps.Clone(p.draft.Claims)
 	untilEvent := p.emitStart(x, o.Now)
 	spec, before := x.version.Plans[x.Plan], o.Instance.Status.PlanStatus[x.Plan]

@@ -197,14 +197,14 @@ func planRun(ctx context.Context, h hubclient.Hub, o *PlanRunOptions) error {
 	return errors.Join(problems...)
 }
 
-// hasFailed reports whether the plan of an Instance has failed; to resume it, it must have run last.
+// hasFailed reports whether the plan of an Instance has failed; for a resumption, its last one.
 func (o *PlanRunOptions) hasFailed(instance *kudo.Instance) bool {
 	name, last := o.plan, instance.Status.Execution
-	if o.resume && last != nil && name == "" {
+	if o.resume {
+		if last == nil || name != "" && name != last.Plan {
+			return false
+		}
 		name = last.Plan
-	}
-	if o.resume && (last == nil || name != last.Plan) {
-		return false
 	}
 	return instance.Status.PlanStatus[name].Status == kudo.FatalError
 }
@@ -272,7 +272,7 @@ func (r planRequest) text(several bool, suffix string) string {
 		return onClusterIf(several, askedText(r.View, r.plan), r.Instance.Namespace)
 	}
 	name := text.ObjectName(kudo.GroupVersion.Group, "Instance", r.Instance.Name)
-	return onClusterIf(several, fmt.Sprintf("%s plan %s resumed%s\n", name, r.plan, suffix), r.Instance.Namespace) + resumptionText(*r.resumption)
+	return onClusterIf(several, fmt.Sprintf("%s resume of plan %s requested%s\n", name, r.plan, suffix), r.Instance.Namespace) + resumptionText(*r.resumption)
 }
 
 // maxShownSteps is the maximum number of steps of each kind that a resumption shows.

@@ -15,7 +15,6 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
-	"github.com/tandem-addons/tandem/pkg/console/change"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/test/sample"
 )
@@ -143,21 +142,95 @@ func TestPlanRunPrintsItsEffects(t *testing.T) {
 	}
 }
 
-func TestPlanResumePrintsTheSteps(t *testing.T) {
-	resumption := change.Resumption{
-		Plan: "deploy", Skipped: []string{"main/first"}, Reruns: []string{`main/random: task "random" has random values, or reads the clock`}, Steps: []string{"main/last"},
+// failed returns a view of an Instance whose plan deploy has failed at its last step.
+func failed(change ...func(*kudo.Instance)) progress.View {
+	v := sample.ViewOf("deploy", kudo.FatalError)
+	random := sample.ApplyTask("password", "random.yaml")
+	v.Version.Spec.Templates = map[string]string{"random.yaml": `value: {{ randAlphaNum 8 }}`}
+	v.Version.Spec.Tasks = []kudo.Task{random}
+	phases := []kudo.Phase{{Name: "main", Steps: []kudo.Step{sample.Step("config"), sample.Step("password"), sample.Step("brokers"), sample.Step("topics")}}}
+	v.Version.Spec.Plans["deploy"] = kudo.Plan{Phases: phases}
+	ran := v.Instance.Status.PlanStatus["deploy"]
+	ran.Phases = []kudo.PhaseStatus{{Name: "main", Steps: []kudo.StepStatus{
+		{Name: "config", Status: kudo.Complete, Tasks: []kudo.TaskStatus{{Name: "config", Status: kudo.Complete, Rendered: "a"}}},
+		{Name: "password", Status: kudo.Complete, Tasks: []kudo.TaskStatus{{Name: "password", Status: kudo.Complete}}},
+		{Name: "brokers", Status: kudo.Complete, Tasks: []kudo.TaskStatus{{Name: "brokers", Status: kudo.Complete, Rendered: "b"}}},
+		{Name: "topics", Status: kudo.FatalError, Tasks: []kudo.TaskStatus{{Name: "topics", Status: kudo.FatalError}}},
+	}}}
+	v.Instance.Status.PlanStatus["deploy"] = ran
+	for _, c := range change {
+		c(v.Instance)
 	}
-	request := planRequest{View: sample.ViewOf("deploy", kudo.FatalError), plan: "deploy", resumption: &resumption}
-	want := `instance.kudo.dev/kafka plan deploy resumed (dry run)
-Skipped if they would render the same and their objects are healthy:
-  main/first
-Complete, but run again:
-  main/random: task "random" has random values, or reads the clock
-Run:
-  main/last
-`
-	if diff := cmp.Diff(want, request.text(false, " (dry run)")); diff != "" {
-		t.Error(diff)
+	return v
+}
+
+func TestPlanResumePrintsWhatItSkips(t *testing.T) {
+	o := &PlanRunOptions{resume: true}
+	r, err := o.request(failed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked := r.wanted.PlanExecution; asked.Resume != "ran" || asked.PlanName != "deploy" || asked.UID == "" {
+		t.Errorf("the request is %v", asked)
+	}
+	clitest.Golden(t, "plan-resume", r.text(false, ""))
+	clitest.Golden(t, "plan-resume-clusters", r.text(true, " (dry run)"))
+}
+
+func TestPlanResumeSaysWhyNot(t *testing.T) {
+	state := func(status kudo.ExecutionStatus) func(*kudo.Instance) {
+		return func(i *kudo.Instance) {
+			ran := i.Status.PlanStatus["deploy"]
+			ran.Status = status
+			i.Status.PlanStatus["deploy"] = ran
+		}
+	}
+	for name, test := range map[string]struct {
+		view       progress.View
+		plan       string
+		parameters map[string]string
+	}{
+		"complete": {view: failed(state(kudo.Complete))},
+		"running":  {view: failed(state(kudo.InProgress))},
+		"never":    {view: failed(func(i *kudo.Instance) { i.Status = kudo.InstanceStatus{} })},
+		"other":    {view: failed(), plan: "backup"},
+		"version":  {view: failed(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "kafka-4.0.0-1.1.0" })},
+		"trigger":  {view: failed(func(i *kudo.Instance) { i.Status.Whole = &kudo.WholeVersion{} }), parameters: map[string]string{"SIZE": "2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &PlanRunOptions{resume: true, plan: test.plan, parameters: test.parameters}
+			_, err := o.request(test.view)
+			clitest.Golden(t, "plan-resume-"+name+"-error", fmt.Sprintf("%v\n", err))
+		})
+	}
+}
+
+func TestAResumedPlanIsAwaited(t *testing.T) {
+	resumed := func(status kudo.ExecutionStatus) progress.View {
+		return sample.ViewOf("deploy", status, func(i *kudo.Instance) {
+			i.Status.Execution.Request, i.Status.Execution.Resume = "mine", "former" // a changed value has started it
+		})
+	}
+	refused := sample.ViewOf("deploy", kudo.FatalError, sample.WithRequest("deploy", "mine"), func(i *kudo.Instance) {
+		i.Status.Conditions = append(i.Status.Conditions, sample.Condition(
+			kudo.ConditionLastRequestSucceeded, "False", kudo.ReasonRequestInvalid, `execution "x" cannot be resumed`))
+	})
+	for sentence, test := range map[string]struct {
+		view progress.View
+		done bool
+		err  string
+	}{
+		"one that is complete": {view: resumed(kudo.Complete), done: true},
+		"one that runs":        {view: resumed(kudo.InProgress)},
+		"one that fails":       {view: resumed(kudo.FatalError), err: "no more disks"},
+		"one that is refused":  {view: refused, err: `does not run: execution "x" cannot be resumed`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			done, err := awaitedPlan{plan: "deploy", request: "mine"}.hasEnded(test.view)
+			if done != test.done || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Errorf("got %v, %v", done, err)
+			}
+		})
 	}
 }
 

@@ -341,8 +341,7 @@ func (a awaitedPlan) hasEnded(view progress.View) (bool, error) {
 // requestEnded reports whether the manually requested plan has ended.
 func (a awaitedPlan) requestEnded(instance *kudo.Instance) (bool, error) {
 	ran, last := instance.Status.PlanStatus[a.plan], instance.Status.Execution
-	isRequested := ran.UID == a.request || isResumedFor(last, a.request, ran.UID)
-	switch {
+	switch isRequested := ran.UID == a.request || a.isResumedBy(last, ran); {
 	case isRequested && ran.Status == kudo.FatalError:
 		return false, planstatus.FailureOf(instance, a.plan)
 	case isRequested:
@@ -357,9 +356,9 @@ func (a awaitedPlan) requestEnded(instance *kudo.Instance) (bool, error) {
 	return false, nil
 }
 
-// isResumedFor reports whether the execution, which changed values have started, resumes the one that the request has asked for.
-func isResumedFor(last *kudo.Execution, request, execution types.UID) bool {
-	return last != nil && last.Request == request && last.Resume != "" && last.UID == execution
+// isResumedBy reports whether the last execution, which changed values or a retry have started, does what the request has asked for.
+func (a awaitedPlan) isResumedBy(last *kudo.Execution, ran kudo.PlanStatus) bool {
+	return last != nil && last.Request == a.request && last.Resume != "" && last.UID == ran.UID
 }
 
 // refusal returns why the agent does not execute the request; empty if it may.

@@ -55,8 +55,16 @@ func FailureOf(instance *kudo.Instance, name string) error {
 		advice = "and fix the cause: the plan starts again at " + retry.RetryTime.UTC().Format(time.RFC3339) + ", or run it now"
 	}
 	return fmt.Errorf("plan %q of Instance %s on cluster %s failed: %s; see 'kubectl addon plan status %[2]s --cluster %[3]s', "+
-		"%[5]s: 'kubectl addon plan run %[2]s %[1]s --cluster %[3]s'",
-		name, instance.Name, instance.Namespace, text.JoinMessage(instance.Status.PlanStatus[name].Message), advice)
+		"%[5]s: 'kubectl addon plan run %[2]s %[1]s --cluster %[3]s'%[6]s",
+		name, instance.Name, instance.Namespace, text.JoinMessage(instance.Status.PlanStatus[name].Message), advice, resumeAdvice(instance, name))
+}
+
+// resumeAdvice names the command that resumes a failed plan; empty if it cannot be resumed, or if none of its steps can be skipped.
+func resumeAdvice(instance *kudo.Instance, name string) string {
+	if !progress.CanResume(instance) || instance.Status.Execution.Plan != name {
+		return ""
+	}
+	return fmt.Sprintf(", or without its complete steps: 'kubectl addon plan resume %s --cluster %s'", instance.Name, instance.Namespace)
 }
 
 // LastingProblem returns an error if condition Resolved reports a problem of the object's current generation that requires a change by the

@@ -24,6 +24,7 @@ func TestStatusText(t *testing.T) {
 		"status-timed-out":  {Instance: timedOutInstance(), Version: sample.Version()},
 		"status-hook":       {Instance: hookedInstance(kudo.HookRunning, ""), Version: sample.Version()},
 		"status-hook-fails": {Instance: hookedInstance(kudo.HookFailed, "container \"migrate\" exited with code 3: no database"), Version: sample.Version()},
+		"status-resumed":    {Instance: resumedInstance(), Version: sample.Version()},
 		"status-retried":    {Instance: retriedInstance(), Version: sample.Version()},
 		"status-deleted-ns": {Instance: notMirrored(), Version: sample.Version()},
 		"status-waiting":    {Instance: waitingFor("cleanup"), Version: sample.Version()},
@@ -54,6 +55,15 @@ func TestAddOnText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, addOnText(&addOn)) })
 	}
+}
+
+// resumedInstance returns an Instance with a resumed plan, of which a step was skipped and another one runs again.
+func resumedInstance() *kudo.Instance {
+	instance := runningInstance()
+	ran := instance.Status.PlanStatus["deploy"]
+	ran.Phases[0].Steps[0].Tasks = []kudo.TaskStatus{{Name: "config", Status: kudo.Complete, Rendered: "a", Skipped: true}}
+	ran.Phases[0].Steps[1].RerunReason = "task \"brokers\": StatefulSet kafka/kafka: is\nmissing"
+	return instance
 }
 
 // relabelled returns an Instance on a cluster whose labels and claims have changed since its last plan.

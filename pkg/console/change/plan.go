@@ -69,6 +69,12 @@ func Resume(v progress.View, name string, uid types.UID, parameters map[string]s
 	if err != nil || v.Version == nil {
 		return r, err
 	}
+	changed := v.Instance.DeepCopy()
+	changed.Spec.Parameters, changed.Spec.ParametersFrom, changed.Spec.PlanExecution = spec.Parameters, spec.ParametersFrom, kudo.PlanExecution{}
+	if due := (progress.View{Instance: changed, Version: v.Version}).Due(); due != "" && due != last.Plan {
+		return r, fmt.Errorf("plan %q of Instance %q on cluster %q cannot be resumed: plan %q runs first because of the changed parameters",
+			last.Plan, changed.Name, changed.Namespace, due)
+	}
 	planned, before := v.Version.Spec.Plans[last.Plan], v.Instance.Status.PlanStatus[last.Plan]
 	prepared := resume.Prepare(&v.Version.Spec, planned, before, plan.Begin(last.Plan, planned, uid, time.Time{}))
 	for _, phase := range prepared.Phases {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/resume"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -104,4 +105,14 @@ func ConditionText(conditions []metav1.Condition, kind, absent string) string {
 		shown += ": " + text.JoinMessage(condition.Message)
 	}
 	return shown
+}
+
+// CanResume reports whether the last execution of an Instance has failed after tasks that another one may skip.
+func CanResume(instance *kudo.Instance) bool {
+	last := instance.Status.Execution
+	if last == nil || last.OperatorVersion.Name != instance.Spec.OperatorVersion.Name {
+		return false
+	}
+	ran := instance.Status.PlanStatus[last.Plan]
+	return ran.Status == kudo.FatalError && resume.HasDigests(ran)
 }

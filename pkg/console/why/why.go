@@ -331,29 +331,18 @@ func (e *Explanation) suggestRetry(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		return
 	}
 	e.suggest("kubectl addon plan run %s %s --cluster %s", addOn.Name, again, e.view.Name)
-	e.suggestResume(addOn, instance, again)
+	if available.Reason == kudo.ReasonPlanFailed {
+		e.suggestResume(addOn, instance, again)
+	}
 }
 
-// suggestResume suggests resuming a plan that has failed, if that can skip steps.
+// suggestResume suggests to resume a plan if another execution of it may skip steps.
 func (e *Explanation) suggestResume(addOn *addonv1alpha1.ManagedClusterAddOn, instance *kudo.Instance, failed string) {
-	if isResumable(instance, failed) {
-		e.suggest("kubectl addon plan resume %s --cluster %s", addOn.Name, e.view.Name)
+	if failed != instance.Status.Execution.Plan || !progress.CanResume(instance) {
+		return
 	}
-}
-
-// isResumable reports whether the plan has run last, has failed, and has steps that have completed.
-func isResumable(instance *kudo.Instance, name string) bool {
-	last := instance.Status.Execution
-	ran := instance.Status.PlanStatus[name]
-	if last.Plan != name || last.OperatorVersion.Name != instance.Spec.OperatorVersion.Name || ran.Status != kudo.FatalError {
-		return false
-	}
-	for _, phase := range ran.Phases {
-		if slices.ContainsFunc(phase.Steps, func(s kudo.StepStatus) bool { return s.Status == kudo.Complete }) {
-			return true
-		}
-	}
-	return false
+	e.addSentence("Plan %s can also be resumed without its complete steps.", failed)
+	e.suggest("kubectl addon plan resume %s --cluster %s", addOn.Name, e.view.Name)
 }
 
 // adviseAfterFailure advises what to do before the plan of a plan-based add-on that has failed runs again, and returns its name.

@@ -88,7 +88,9 @@ func asks(request kudo.PlanExecution, i *kudo.Instance) *kudo.Instance {
 // withExecution returns the Instance of with, after plan deploy was started and reached that status.
 func withExecution(uid types.UID, status kudo.ExecutionStatus, pairs ...string) *kudo.Instance {
 	i := with(pairs...)
-	i.Status.Execution = &kudo.Execution{UID: uid, Plan: kudo.DeployPlan, Parameters: with().Spec.Parameters}
+	i.Status.Execution = &kudo.Execution{
+		UID: uid, Plan: kudo.DeployPlan, Parameters: with().Spec.Parameters, OperatorVersion: i.Spec.OperatorVersion,
+	}
 	i.Status.PlanStatus = map[string]kudo.PlanStatus{kudo.DeployPlan: {UID: uid, Status: status}}
 	return i
 }
@@ -263,6 +265,19 @@ func TestAdmit(t *testing.T) {
 		"something else changes where cancel was left behind": {
 			before: asks(kudo.PlanExecution{UID: "u", Cancel: true}, withExecution("u", kudo.FatalError)),
 			after:  asks(kudo.PlanExecution{UID: "u", Cancel: true}, withExecution("u", kudo.FatalError, "TEXT", "b")),
+		},
+
+		"a failed execution is resumed": {
+			before: withExecution("u", kudo.FatalError), after: asks(kudo.PlanExecution{UID: "w", PlanName: "deploy", Resume: "u"}, withExecution("u", kudo.FatalError)),
+		},
+		"an execution that has not failed is resumed": {
+			before:   withExecution("u", kudo.Complete),
+			after:    asks(kudo.PlanExecution{UID: "w", PlanName: "deploy", Resume: "u"}, withExecution("u", kudo.Complete)),
+			warnings: []string{`execution "u" cannot be resumed: it is complete: remove spec.planExecution.resume to run the whole plan`},
+		},
+		"an execution is resumed without a plan": {
+			before: withExecution("u", kudo.FatalError), after: asks(kudo.PlanExecution{UID: "w", Resume: "u"}, withExecution("u", kudo.FatalError)),
+			warnings: []string{"spec.planExecution.resume has no effect without spec.planExecution.planName"},
 		},
 
 		"an add-on's Instance is edited":                      {before: asOwned(with()), after: asOwned(with("TEXT", "b")), warnings: []string{reverted}},

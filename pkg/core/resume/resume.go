@@ -53,8 +53,8 @@ const maxShown = 64
 
 // Prepare returns the status of an execution that has just started, with the digests of the tasks that had completed in the one before, which it resumes.
 // Steps that have to run again in any case say why.
-func Prepare(version *kudo.OperatorVersionSpec, spec kudo.Plan, before, fresh kudo.PlanStatus) kudo.PlanStatus {
-	prepared := *fresh.DeepCopy()
+func Prepare(version *kudo.OperatorVersionSpec, spec kudo.Plan, before, status kudo.PlanStatus) kudo.PlanStatus {
+	prepared := *status.DeepCopy()
 	blocker := ""
 	for p, phase := range prepared.Phases {
 		if p >= len(before.Phases) || before.Phases[p].Name != phase.Name {
@@ -70,41 +70,41 @@ func Prepare(version *kudo.OperatorVersionSpec, spec kudo.Plan, before, fresh ku
 
 // preparePhase prepares the steps of a phase. blocker is the part before it that runs again, and the result the first part of it that does; empty if there
 // is none.
-func preparePhase(version *kudo.OperatorVersionSpec, spec kudo.Phase, before, fresh kudo.PhaseStatus, blocker string) (first string) {
-	for s := range fresh.Steps {
-		if s >= len(before.Steps) || before.Steps[s].Name != fresh.Steps[s].Name {
+func preparePhase(version *kudo.OperatorVersionSpec, spec kudo.Phase, before, status kudo.PhaseStatus, blocker string) (first string) {
+	for s := range status.Steps {
+		if s >= len(before.Steps) || before.Steps[s].Name != status.Steps[s].Name {
 			break
 		}
-		blocks := prepareStep(version, before.Steps[s], &fresh.Steps[s], blocker)
+		blocks := prepareStep(version, before.Steps[s], &status.Steps[s], blocker)
 		if !blocks {
 			continue
 		}
 		if first == "" {
-			first = fresh.Steps[s].Name
+			first = status.Steps[s].Name
 		}
 		if spec.Strategy != kudo.Parallel && blocker == "" {
-			blocker = fresh.Steps[s].Name
+			blocker = status.Steps[s].Name
 		}
 	}
 	return first
 }
 
 // prepareStep takes the digests of the tasks that had completed, until one has none, and reports whether what runs after the step runs again.
-func prepareStep(version *kudo.OperatorVersionSpec, before kudo.StepStatus, fresh *kudo.StepStatus, blocker string) (blocks bool) {
-	for t := range fresh.Tasks {
-		if t >= len(before.Tasks) || before.Tasks[t].Name != fresh.Tasks[t].Name || before.Tasks[t].Status != kudo.Complete {
+func prepareStep(version *kudo.OperatorVersionSpec, before kudo.StepStatus, status *kudo.StepStatus, blocker string) (blocks bool) {
+	for t := range status.Tasks {
+		if t >= len(before.Tasks) || before.Tasks[t].Name != status.Tasks[t].Name || before.Tasks[t].Status != kudo.Complete {
 			return true // it had not completed
 		}
 		if blocker != "" {
-			fresh.RerunReason = afterText(blocker)
+			status.RerunReason = afterText(blocker)
 			return true
 		}
-		if fresh.Tasks[t].Rendered = before.Tasks[t].Rendered; before.Tasks[t].Rendered != "" {
+		if status.Tasks[t].Rendered = before.Tasks[t].Rendered; before.Tasks[t].Rendered != "" {
 			continue
 		}
-		task := taskOf(version, fresh.Tasks[t].Name)
-		fresh.RerunReason = undigestedText(version, task)
-		return !isChild(task) || t+1 < len(fresh.Tasks)
+		task := taskOf(version, status.Tasks[t].Name)
+		status.RerunReason = undigestedText(version, task)
+		return !isChild(task) || t+1 < len(status.Tasks)
 	}
 	return false
 }
@@ -164,6 +164,15 @@ func forget(step *kudo.StepStatus, from int, reason string) {
 // IsCandidate reports whether a task of a resumed execution has completed before, and it has yet to be decided whether it runs again.
 func IsCandidate(task kudo.TaskStatus) bool {
 	return task.Rendered != "" && task.Status != kudo.Complete
+}
+
+// HasDigests reports whether tasks of an execution are complete that another one may skip.
+func HasDigests(status kudo.PlanStatus) bool {
+	return slices.ContainsFunc(status.Phases, func(p kudo.PhaseStatus) bool {
+		return slices.ContainsFunc(p.Steps, func(s kudo.StepStatus) bool {
+			return slices.ContainsFunc(s.Tasks, func(t kudo.TaskStatus) bool { return t.Rendered != "" })
+		})
+	})
 }
 
 // MayBeSkipped reports whether a step has tasks, and all of them are candidates.

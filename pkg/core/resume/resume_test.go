@@ -1,4 +1,4 @@
-package resume
+package resume_test
 
 import (
 	"strings"
@@ -8,189 +8,204 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/resume"
 	"github.com/tandem-addons/tandem/pkg/core/sensitive"
 )
 
-func TestProblem(t *testing.T) {
-	last := &kudo.Execution{Plan: "deploy", UID: "failed"}
-	for sentence, c := range map[string]struct {
-		request Request
-		want    string
-	}{
-		"a failed execution can be resumed": {Request{Plan: "deploy", Resume: "failed", Last: last, Status: kudo.FatalError}, ""},
-		"nothing has run":                   {Request{Plan: "deploy", Resume: "failed"}, "no plan has run yet"},
-		"another execution is the last one": {Request{Plan: "deploy", Resume: "older", Last: last, Status: kudo.FatalError}, `the last one is "failed" of plan "deploy"`},
-		"it is of another plan":             {Request{Plan: "backup", Resume: "failed", Last: last, Status: kudo.FatalError}, `it is of plan "deploy"`},
-		"the version has changed since": {
-			Request{Plan: "deploy", Resume: "failed", Last: last, Status: kudo.FatalError, OtherVersion: true}, "the OperatorVersion has changed since",
-		},
-		"it is complete": {Request{Plan: "deploy", Resume: "failed", Last: last, Status: kudo.Complete}, "it is complete"},
-		"it runs":        {Request{Plan: "deploy", Resume: "failed", Last: last, Status: kudo.InProgress}, "it has not ended"},
-		"it waits":       {Request{Plan: "deploy", Resume: "failed", Last: last, Status: kudo.Pending}, "it has not ended"},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			if got := Problem(c.request); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
-				t.Errorf("problem %q, want %q", got, c.want)
-			}
-		})
+// version has an Apply task of any name but "random", which draws a value, "old", and "child", which requests a child operator.
+func version() *kudo.OperatorVersionSpec {
+	random := kudo.Task{Name: "random", Kind: kudo.TaskApply}
+	random.Spec.Resources = []string{"random.yaml"}
+	return &kudo.OperatorVersionSpec{
+		Templates: map[string]string{"random.yaml": `{{ randAlphaNum 8 }}`},
+		Tasks:     []kudo.Task{random, {Name: "child", Kind: kudo.TaskKudoOperator}, {Name: "old", Kind: kudo.TaskApply}},
 	}
 }
 
-// version has a task for each letter, of which v draws a random value and k requests a child.
-var version = &kudo.OperatorVersionSpec{
-	Templates: map[string]string{"random.yaml": `{{ randAlphaNum 8 }}`},
-	Tasks: []kudo.Task{
-		{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "k", Kind: kudo.TaskKudoOperator},
-		{Name: "v", Spec: kudo.TaskSpec{ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: []string{"random.yaml"}}}},
-	},
-}
-
-// planOf returns a plan with a phase for each word and a step for each of its letters, whose task has the same name, and its status: a capital is complete,
-// with a digest unless its task has none. Words after a bar are in parallel phases.
-func planOf(words string) (spec kudo.Plan, status kudo.PlanStatus) {
-	for word := range strings.FieldsSeq(words) {
-		phase, state := kudo.Phase{Name: word}, kudo.PhaseStatus{Name: strings.ToLower(word)}
-		if letters, isParallel := strings.CutPrefix(word, "|"); isParallel {
-			phase.Strategy, word = kudo.Parallel, letters
+// planOf returns a plan and the status of an execution, from phases such as "a+ b+c+ d-": steps of tasks that are complete, with a digest except for
+// those named in version, or not. A phase with the prefix "|" runs its steps in parallel, and so do the phases if the first one has another.
+func planOf(phases ...string) (spec kudo.Plan, before, status kudo.PlanStatus) {
+	for p, phase := range phases {
+		if strings.HasPrefix(phase, "||") {
+			spec.Strategy, phase = kudo.Parallel, phase[1:]
 		}
-		for _, letter := range word {
-			name := strings.ToLower(string(letter))
-			task := kudo.TaskStatus{Name: name, Status: kudo.FatalError}
-			if string(letter) != name {
-				if task.Status = kudo.Complete; name != "v" && name != "k" {
-					task.Rendered = "digest"
+		of := kudo.Phase{Name: string(rune('A' + p))}
+		if strings.HasPrefix(phase, "|") {
+			of.Strategy, phase = kudo.Parallel, phase[1:]
+		}
+		ran, fresh := kudo.PhaseStatus{Name: of.Name}, kudo.PhaseStatus{Name: of.Name}
+		for _, step := range strings.Fields(phase) {
+			name := strings.Trim(strings.ReplaceAll(step, "+", ","), ",-")
+			of.Steps = append(of.Steps, kudo.Step{Name: name})
+			ranStep, freshStep := kudo.StepStatus{Name: name}, kudo.StepStatus{Name: name}
+			for _, task := range strings.SplitAfter(strings.ReplaceAll(step, "-", "-+"), "+") {
+				if task == "" {
+					continue
 				}
+				name := strings.TrimRight(task, "+-")
+				ranTask := kudo.TaskStatus{Name: name, Status: kudo.Complete, Rendered: "digest"}
+				if strings.Contains(task, "-") {
+					ranTask.Status = kudo.FatalError
+				}
+				if name == "random" || name == "old" || name == "child" || strings.Contains(task, "-") {
+					ranTask.Rendered = ""
+				}
+				ranStep.Tasks = append(ranStep.Tasks, ranTask)
+				freshStep.Tasks = append(freshStep.Tasks, kudo.TaskStatus{Name: name, Status: kudo.Pending})
 			}
-			phase.Steps = append(phase.Steps, kudo.Step{Name: name, Tasks: []string{name}})
-			state.Steps = append(state.Steps, kudo.StepStatus{Name: name, Tasks: []kudo.TaskStatus{task}})
+			ran.Steps, fresh.Steps = append(ran.Steps, ranStep), append(fresh.Steps, freshStep)
 		}
-		spec.Phases, status.Phases = append(spec.Phases, phase), append(status.Phases, state)
+		spec.Phases = append(spec.Phases, of)
+		before.Phases, status.Phases = append(before.Phases, ran), append(status.Phases, fresh)
 	}
-	return spec, status
+	return spec, before, status
 }
 
-// unstarted returns a status in which nothing has run.
-func unstarted(of kudo.PlanStatus) kudo.PlanStatus {
-	fresh := *of.DeepCopy()
-	for p := range fresh.Phases {
-		for s := range fresh.Phases[p].Steps {
-			fresh.Phases[p].Steps[s].Tasks[0] = kudo.TaskStatus{Name: fresh.Phases[p].Steps[s].Name, Status: kudo.Pending}
-		}
-	}
-	return fresh
-}
-
-// describe returns the candidates of a status, and after a colon the steps that run again with the reason.
-func describe(status kudo.PlanStatus) string {
-	candidates, reruns := "", ""
+// stepsOf returns what is decided about the steps of an execution: "skip", the number of tasks that may be skipped, or why the step runs again.
+func stepsOf(status kudo.PlanStatus) map[string]string {
+	found := map[string]string{}
 	for _, phase := range status.Phases {
 		for _, step := range phase.Steps {
-			if MayBeSkipped(step) {
-				candidates += step.Name
+			candidates := 0
+			for _, task := range step.Tasks {
+				if resume.IsCandidate(task) {
+					candidates++
+				}
 			}
-			if step.RerunReason != "" {
-				reruns += " " + step.Name + " because of " + step.RerunReason
+			switch {
+			case step.RerunReason != "":
+				found[step.Name] = step.RerunReason
+			case resume.MayBeSkipped(step):
+				found[step.Name] = "skip"
+			case candidates > 0:
+				found[step.Name] = "skip a part"
+			default:
+				found[step.Name] = "run"
 			}
 		}
 	}
-	return candidates + ":" + reruns
+	return found
 }
 
-func TestPrepare(t *testing.T) {
-	for sentence, c := range map[string]struct{ plan, want string }{
-		"what was complete before the failure is a candidate": {"ABcd", "ab:"},
-		"nothing was complete":                                {"abcd", ":"},
-		"what follows a step with random values runs again":   {"AVBc", `a: v because of task "v" has random values, or reads the clock b because of step "v" before it runs again`},
-		"a child operator is asked again, which does nothing": {"AKBc", `ab: k because of task "k" requests a child operator, which runs no plan unless it has changed`},
-		"parallel steps do not follow each other":             {"|AbC", "ac:"},
-		"phases follow each other":                            {"AV BC d", `a: v because of task "v" has random values, or reads the clock b because of step "v" before it runs again c because of step "v" before it runs again`},
-		"a phase follows parallel steps, one of which failed": {"|Ab C d", `a: c because of step "b" before it runs again`},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			spec, before := planOf(c.plan)
-			fresh := unstarted(before)
-			unchanged := *fresh.DeepCopy()
-			if diff := cmp.Diff(c.want, describe(Prepare(version, spec, before, fresh))); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(unchanged, fresh); diff != "" {
-				t.Errorf("the argument was changed: %s", diff)
-			}
-		})
-	}
-}
-
-func TestRunAgain(t *testing.T) {
-	for sentence, c := range map[string]struct {
-		plan string
-		at   Place
-		want string
+func TestWhatMayBeSkipped(t *testing.T) {
+	const random = `task "random" has random values, or reads the clock`
+	for sentence, test := range map[string]struct {
+		phases []string
+		want   map[string]string
 	}{
-		"with the steps and phases after it": {
-			"ABC D", Place{Step: 1}, `a: b because of object is missing c because of step "b" before it runs again d because of step "b" before it runs again`,
-		},
-		"alone among parallel steps, with the phases after them": {
-			"|ABC D", Place{Step: 1}, `ac: b because of object is missing d because of step "b" before it runs again`,
-		},
+		"steps that were complete":                      {[]string{"a+ b+", "c-"}, map[string]string{"a": "skip", "b": "skip", "c": "run"}},
+		"the tasks of a failed step that were complete": {[]string{"a+b+c-"}, map[string]string{"a,b,c": "skip a part"}},
+		"not a step with random values, nor those after it": {[]string{"a+ random+ b+", "c+ d-"}, map[string]string{
+			"a": "skip", "random": random, "b": `step "random" before it runs again`, "c": `step "random" before it runs again`, "d": "run",
+		}},
+		"steps beside one with random values": {[]string{"|random+ a+", "b+"}, map[string]string{
+			"random": random, "a": "skip", "b": `step "random" before it runs again`,
+		}},
+		"phases beside one with random values": {[]string{"||random+", "b+"}, map[string]string{"random": random, "b": "skip"}},
+		"not a task that an earlier release has run": {[]string{"old+ a+"}, map[string]string{
+			"old": `task "old" has no digest of what it had rendered`, "a": `step "old" before it runs again`,
+		}},
+		"steps after one that requests a child": {[]string{"child+ a+"}, map[string]string{
+			"child": `task "child" requests a child operator, which runs no plan unless it has changed`, "a": "skip",
+		}},
+		"not tasks after one that requests a child": {[]string{"child+a+ b+"}, map[string]string{
+			"child,a": `task "child" requests a child operator, which runs no plan unless it has changed`, "b": `step "child,a" before it runs again`,
+		}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			spec, before := planOf(c.plan)
-			prepared := Prepare(version, spec, before, unstarted(before))
-			again := RunAgain(spec, prepared, c.at, "object is missing")
-			if diff := cmp.Diff(c.want, describe(again)); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(again, RunAgain(spec, again, c.at, "another reason")); diff != "" {
-				t.Errorf("the second time changes something: %s", diff)
+			spec, before, status := planOf(test.phases...)
+			if diff := cmp.Diff(test.want, stepsOf(resume.Prepare(version(), spec, before, status))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestASkippedStepIsNoCandidate(t *testing.T) {
-	step := kudo.StepStatus{Tasks: []kudo.TaskStatus{{Name: "a", Status: kudo.Complete, Rendered: "digest", Skipped: true}}}
-	if MayBeSkipped(step) || !IsSkipped(step) || IsSkipped(kudo.StepStatus{}) || MayBeSkipped(kudo.StepStatus{}) {
-		t.Error("a step whose only task was skipped is decided, and one without tasks is neither")
+func TestWhatRunsAgain(t *testing.T) {
+	const why, after = "its object is gone", `step "b" before it runs again`
+	for sentence, test := range map[string]struct {
+		phases []string
+		at     resume.Place
+		want   map[string]string
+	}{
+		"the steps after it":                                {[]string{"a+ b+ c+", "d+ e-"}, resume.Place{Step: 1}, map[string]string{"a": "skip", "b": why, "c": after, "d": after, "e": "run"}},
+		"not the steps beside it":                           {[]string{"|a+ b+ c+", "d+"}, resume.Place{Step: 1}, map[string]string{"a": "skip", "b": why, "c": "skip", "d": after}},
+		"not the phases beside it":                          {[]string{"||a+", "b+", "c+"}, resume.Place{Phase: 1}, map[string]string{"a": "skip", "b": why, "c": "skip"}},
+		"not the tasks before it":                           {[]string{"a+b+ c+"}, resume.Place{Task: 1}, map[string]string{"a,b": why, "c": `step "a,b" before it runs again`}},
+		"not the phases before it":                          {[]string{"a+", "b+"}, resume.Place{Phase: 1}, map[string]string{"a": "skip", "b": why}},
+		"and a step that was not complete does not say why": {[]string{"b+ c-"}, resume.Place{}, map[string]string{"b": why, "c": "run"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			spec, before, status := planOf(test.phases...)
+			prepared := resume.Prepare(version(), spec, before, status)
+			copied := *prepared.DeepCopy()
+			if diff := cmp.Diff(test.want, stepsOf(resume.RunAgain(spec, prepared, test.at, why))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(copied, prepared); diff != "" {
+				t.Errorf("the input was changed:\n%s", diff)
+			}
+		})
 	}
 }
 
-// keyOf returns the key of a cluster.
-func keyOf(t *testing.T, letter string) sensitive.Key {
-	t.Helper()
-	key, err := sensitive.NewKey([]byte(strings.Repeat(letter, sensitive.KeyBytes)))
+func TestWhatCannotBeResumed(t *testing.T) {
+	last := &kudo.Execution{UID: "u", Plan: "deploy"}
+	for sentence, test := range map[string]struct {
+		request resume.Request
+		want    string
+	}{
+		"a failed execution can":  {resume.Request{Plan: "deploy", Resume: "u", Last: last, Status: kudo.FatalError}, ""},
+		"no execution":            {resume.Request{Plan: "deploy", Resume: "u"}, "no plan has run yet"},
+		"another execution":       {resume.Request{Plan: "deploy", Resume: "v", Last: last, Status: kudo.FatalError}, `the last one is "u" of plan "deploy"`},
+		"one of another plan":     {resume.Request{Plan: "backup", Resume: "u", Last: last, Status: kudo.FatalError}, `it is of plan "deploy"`},
+		"one of another version":  {resume.Request{Plan: "deploy", Resume: "u", Last: last, Status: kudo.FatalError, OtherVersion: true}, "the OperatorVersion has changed"},
+		"a complete execution":    {resume.Request{Plan: "deploy", Resume: "u", Last: last, Status: kudo.Complete}, "it is complete"},
+		"a running execution":     {resume.Request{Plan: "deploy", Resume: "u", Last: last, Status: kudo.InProgress}, "it has not ended"},
+		"one that is retried now": {resume.Request{Plan: "deploy", Resume: "u", Last: last, Status: kudo.Error}, "it has not ended"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if got := resume.Problem(test.request); !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+func TestADigestIsOfWhatIsRendered(t *testing.T) {
+	key, err := sensitive.NewKey([]byte(strings.Repeat("k", sensitive.KeyBytes)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return key
-}
-
-func TestDigest(t *testing.T) {
+	other, err := sensitive.NewKey([]byte(strings.Repeat("o", sensitive.KeyBytes)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	object := func(value, execution string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
-			"metadata": map[string]any{"name": "x", "annotations": map[string]any{kudo.AnnotationExecution: execution, "other": "kept"}}, "data": value,
+			"kind": "Secret", "metadata": map[string]any{"annotations": map[string]any{kudo.AnnotationExecution: execution, "a": "b"}}, "data": value,
 		}}
 	}
-	key := keyOf(t, "a")
-	one := Digest(key, "Apply", object("one", "first"))
-	for sentence, c := range map[string]struct {
-		digest  string
-		isEqual bool
+	one := resume.Digest(key, "Apply", object("secret", "1"))
+	for sentence, test := range map[string]struct {
+		got   string
+		equal bool
 	}{
-		"another execution renders the same":         {Digest(key, "Apply", object("one", "second")), true},
-		"another value":                              {Digest(key, "Apply", object("two", "first")), false},
-		"the same objects are deleted":               {Digest(key, "Delete", object("one", "first")), false},
-		"another cluster":                            {Digest(keyOf(t, "b"), "Apply", object("one", "first")), false},
-		"another number of objects":                  {Digest(key, "Apply", object("one", "first"), object("one", "first")), false},
-		"no object, which is no end of what was one": {Digest(key, "Apply"), false},
+		"another execution renders the same":      {resume.Digest(key, "Apply", object("secret", "2")), true},
+		"another value":                           {resume.Digest(key, "Apply", object("changed", "1")), false},
+		"another action":                          {resume.Digest(key, "Delete", object("secret", "1")), false},
+		"another object":                          {resume.Digest(key, "Apply", object("secret", "1"), object("secret", "1")), false},
+		"another key, so no value can be guessed": {resume.Digest(other, "Apply", object("secret", "1")), false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if (one == c.digest) != c.isEqual || c.digest == "" {
-				t.Errorf("digests %q and %q", one, c.digest)
+			if (test.got == one) != test.equal || test.got == "" {
+				t.Errorf("got %q and %q", test.got, one)
 			}
 		})
 	}
-	original := object("one", "first")
-	if Digest(key, "Apply", original); original.GetAnnotations()[kudo.AnnotationExecution] != "first" {
-		t.Error("the object was changed")
+	rendered := object("secret", "1")
+	resume.Digest(key, "Apply", rendered)
+	if diff := cmp.Diff(object("secret", "1"), rendered); diff != "" {
+		t.Errorf("the object was changed:\n%s", diff)
 	}
 }

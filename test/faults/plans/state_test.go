@@ -98,7 +98,6 @@ func content(o *unstructured.Unstructured) (string, error) {
 	if o.GetKind() == "CustomResourceDefinition" || o.GetKind() == "ManifestWork" {
 		unstructured.RemoveNestedField(o.Object, "status")
 	}
-	removeDigests(o.Object["status"])
 	progressions, _, _ := unstructured.NestedSlice(o.Object, "status", "installProgressions")
 	for _, progression := range progressions { // their counts of clusters are as old as the last event that made OCM count
 		delete(progression.(map[string]any), "conditions")
@@ -121,20 +120,22 @@ func content(o *unstructured.Unstructured) (string, error) {
 			return "", err
 		}
 	}
+	plans, _, _ := unstructured.NestedFieldNoCopy(o.Object, "status", "planStatus")
+	removeDigests(plans)
 	text, err := json.MarshalIndent(o.Object, "", " ")
 	return string(text), err
 }
 
-// removeDigests removes the digests of what tasks have rendered from a status: names in it differ between two runs.
-func removeDigests(of any) {
-	switch value := of.(type) {
+// removeDigests removes the digests of what tasks have rendered, which are of names that differ between two runs.
+func removeDigests(value any) {
+	switch v := value.(type) {
 	case map[string]any:
-		delete(value, "rendered")
-		for _, field := range value {
+		delete(v, "rendered")
+		for _, field := range v {
 			removeDigests(field)
 		}
 	case []any:
-		for _, item := range value {
+		for _, item := range v {
 			removeDigests(item)
 		}
 	}

@@ -234,3 +234,69 @@ var _ = Describe("A failed plan of twelve steps", func() {
 		Expect(h.objectVersions(ctx)).To(Equal(before))
 	})
 })
+
+var _ = Describe("A resumed Helm task", func() {
+	BeforeEach(func(ctx context.Context) {
+		makeAgentNamespace(ctx)
+		DeferCleanup(runAgent())
+	})
+	steady := func() chartFiles {
+		chart := web.in(fmt.Sprintf("resumed%d.tandem.test", made+1))
+		delete(chart, "templates/secret.yaml") // it draws a random value
+		return chart
+	}
+	resumes := func(ctx context.Context, h *hubPart, label string) {
+		GinkgoHelper()
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.FatalError))
+		failed := h.plan(ctx, "deploy").UID
+		h.change(ctx, func(s *kudo.InstanceSpec) {
+			if label != "" {
+				s.Parameters = map[string]string{"LABEL": label}
+			}
+			s.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "again", Resume: failed}
+		})
+		h.completes(ctx, "deploy", kudo.PlanStatus{UID: failed})
+	}
+
+	It("does not run hooks again that have succeeded", func(ctx context.Context) {
+		h := newChart(ctx, steady(), nil)
+		ran := runJobs(ctx, h)
+		ran.fail("seed", true)
+		h.resolve(ctx)
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.FatalError))
+		Expect(ran.all()).To(Equal([]string{"migrate", "seed"}))
+		ran.fail("seed", false)
+		resumes(ctx, h, "")
+		Expect(ran.all()).To(Equal([]string{"migrate", "seed", "seed"}))
+		Expect(h.get(ctx).Status.Tasks).To(ConsistOf(And(HaveField("Revision", BeEquivalentTo(1)), HaveField("Installed", true), HaveField("Upgrade", false))))
+		h.finish(ctx)
+	})
+
+	It("is skipped if it was complete", func(ctx context.Context) {
+		h := newChart(ctx, steady(), func(spec *kudo.OperatorVersionSpec) {
+			spec.Templates["s11.yaml"] = labelTemplate
+			spec.Tasks = append(spec.Tasks, task("s11", kudo.TaskApply, "s11.yaml"))
+			spec.Parameters = append(spec.Parameters, kudo.Parameter{Name: "LABEL", Default: ptr.To("not a label")})
+			spec.Plans["deploy"] = serial("web", "s11")
+		})
+		ran := runJobs(ctx, h)
+		h.resolve(ctx)
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.FatalError))
+		config := &corev1.ConfigMap{}
+		Expect(h.local(ctx, "-config", config)).To(BeTrue())
+		before := config.ResourceVersion
+		resumes(ctx, h, "fine")
+		skipped, reruns := h.skippedSteps(ctx)
+		Expect(skipped).To(Equal([]string{"web"}), "%v", reruns)
+		Expect(h.local(ctx, "-config", config)).To(BeTrue())
+		Expect(config.ResourceVersion).To(Equal(before))
+		Expect(ran.all()).To(Equal([]string{"migrate", "seed"}))
+
+		By("changing a value after that")
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"LABEL": "fine", "VALUE": "two"} })
+		Eventually(func() string { return h.config(ctx, "-config") }).Should(Equal("two"))
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		Expect(h.get(ctx).Status.Tasks).To(ConsistOf(HaveField("Revision", BeEquivalentTo(2))))
+		h.finish(ctx)
+	})
+})

@@ -176,6 +176,25 @@ var _ = Describe("plans", func() {
 		})
 	})
 
+	Describe("resume", func() {
+		It("requests the failed plan without what is complete, unless nothing has failed", func(ctx SpecContext) {
+			instance := deployed(ctx)
+			none := run(ctx, "plan", "resume", "shop", "--cluster", instance.Namespace)
+			Expect(none.err).To(MatchError(ContainSubstring(`nothing to resume: plan "deploy" of Instance "shop" on cluster "` + instance.Namespace + `" is complete`)))
+			Expect(none.code).To(Equal(cli.ExitFailure))
+			report(ctx, instance, kudo.Execution{UID: "failed", Plan: "backup"}, kudo.FatalError, "no tape")
+			shown := run(ctx, "plan", "resume", "shop", "--cluster", instance.Namespace, "--dry-run")
+			Expect(shown.err).NotTo(HaveOccurred())
+			Expect(shown.out).To(HavePrefix("instance.kudo.dev/shop resume of plan backup requested (dry run)\n"))
+			Expect(requestOf(ctx, instance)()).To(BeZero())
+			Expect(run(ctx, "plan", "resume", "shop", "--cluster", instance.Namespace).err).NotTo(HaveOccurred())
+			Expect(requestOf(ctx, instance)()).To(And(HaveField("PlanName", "backup"), HaveField("Resume", BeEquivalentTo("failed"))))
+			first := instance.Spec.PlanExecution.UID
+			Expect(run(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace).err).NotTo(HaveOccurred())
+			Expect(requestOf(ctx, instance)()).To(And(HaveField("UID", Not(Equal(first))), HaveField("Resume", BeEmpty())))
+		})
+	})
+
 	Describe("cancel", func() {
 		It("ends the running plan, and nothing else", func(ctx SpecContext) {
 			instance := deployed(ctx)
