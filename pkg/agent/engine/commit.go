@@ -137,9 +137,7 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, admit f
 		status.Drift = r.compared.objects
 	}
 	setOrRemove(&status, kudo.ConditionStalled, plan.Stalled(status, r.ready), o.Now)
-	if request := o.LastRequest(status); request != nil {
-		setCondition(&status, *request, o.Now)
-	}
+	setRequest(&status, o.LastRequest(status), o.Now)
 	if !r.paced || !plan.OnlyMessagesDiffer(stored, status) || equality.Semantic.DeepEqual(stored, status) {
 		return status, r.after
 	}
@@ -169,6 +167,17 @@ func setCondition(status *kudo.InstanceStatus, condition metav1.Condition, now t
 	condition.ObservedGeneration = status.ObservedGeneration
 	settled, _ := apply.MergeCondition(status.Conditions, condition, now)
 	meta.SetStatusCondition(&status.Conditions, settled)
+}
+
+// setRequest sets condition LastRequestSucceeded of a status if it is known. That a request cannot run ends with the request.
+func setRequest(status *kudo.InstanceStatus, request *metav1.Condition, now time.Time) {
+	before := meta.FindStatusCondition(status.Conditions, kudo.ConditionLastRequestSucceeded)
+	switch {
+	case request != nil:
+		setCondition(status, *request, now)
+	case before != nil && before.Reason == kudo.ReasonRequestInvalid:
+		meta.RemoveStatusCondition(&status.Conditions, kudo.ConditionLastRequestSucceeded)
+	}
 }
 
 // setReady sets condition Ready of a status. A change that a suspension or a maintenance window holds up has no condition Ready yet.

@@ -365,7 +365,7 @@ func (a awaitedPlan) isResumedBy(last *kudo.Execution, ran kudo.PlanStatus) bool
 func (a awaitedPlan) refusal(instance *kudo.Instance) string {
 	condition := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionLastRequestSucceeded)
 	if condition == nil || condition.Reason != kudo.ReasonRequestInvalid || instance.Spec.PlanExecution.UID != a.request ||
-		instance.Status.ObservedGeneration < instance.Generation {
+		condition.ObservedGeneration < instance.Generation {
 		return ""
 	}
 	return text.JoinMessage(condition.Message)

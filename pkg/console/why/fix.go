@@ -48,7 +48,7 @@ func (e *Explanation) suggestFix(addOn *addonv1alpha1.ManagedClusterAddOn) {
 }
 
 // planOfWait matches the plan that waits for a maintenance window.
-var planOfWait = regexp.MustCompile(`^plan "([A-Za-z0-9_.-]+)" waits for a maintenance window`)
+var planOfWait = regexp.MustCompile(`^plan "([A-Za-z0-9][A-Za-z0-9_.-]*)" waits for a maintenance window`)
 
 // fixWindow says that a plan waits for a maintenance window, and suggests the command that starts it now, unless the administrator of the cluster has closed it.
 func (e *Explanation) fixWindow(addOn *addonv1alpha1.ManagedClusterAddOn, message string) {

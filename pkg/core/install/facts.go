@@ -20,15 +20,11 @@ func FactsOf(i Instance) *kudo.ClusterFacts {
 	}
 }
 
-// WindowsOf returns the maintenance windows of the cluster that the spec of an Instance has to have: none for a child, whose executions belong to those of
-// its root.
+// WindowsOf returns the maintenance windows of the cluster that the spec of an Instance has to have. A child has them, too, although its executions belong to
+// those of its root: anyone who may create Instances may make one a child by an owner reference.
 func WindowsOf(i Instance) string {
-	switch {
-	case i.Unmanaged:
+	if i.Unmanaged {
 		return i.Instance.Spec.ClusterWindows
-	case i.Instance.Parent() != nil:
-		return ""
-	default:
-		return i.ClusterWindows
 	}
+	return i.ClusterWindows
 }

@@ -113,7 +113,7 @@ func restore(wanted, existing *kudo.Instance) (*kudo.Instance, []Write) {
 }
 
 // acknowledge copies the hub's status of KudoOperator tasks, requests to cancel the running execution and for a diagnosis, whether it is suspended, its
-// maintenance windows, and what is done about drift. A running plan needs these even if the hub has not resolved the current spec.
+// maintenance windows if it has any, and what is done about drift. A running plan needs these even if the hub has not resolved the current spec.
 func acknowledge(wanted, existing *kudo.Instance) []Write {
 	if !Mirrors(existing, wanted) {
 		return nil
@@ -123,7 +123,12 @@ func acknowledge(wanted, existing *kudo.Instance) []Write {
 		changed.Spec.PlanExecution = request // it starts nothing, and must reach a running plan even if the change cannot be mirrored
 	}
 	changed.Spec.Suspend, changed.Spec.Drift = wanted.Spec.Suspend, wanted.Spec.Drift.DeepCopy()
-	changed.Spec.Windows, changed.Spec.ClusterWindows = wanted.Spec.Windows, wanted.Spec.ClusterWindows
+	if wanted.Spec.Windows != "" { // a user may have removed what the hub restores before it resolves the Instance
+		changed.Spec.Windows = wanted.Spec.Windows
+	}
+	if wanted.Spec.ClusterWindows != "" {
+		changed.Spec.ClusterWindows = wanted.Spec.ClusterWindows
+	}
 	changed.Spec.IgnoreWindowsUntil = wanted.Spec.IgnoreWindowsUntil.DeepCopy()
 	copyRequest(changed, wanted)
 	if !equality.Semantic.DeepEqual(existing.Spec, changed.Spec) || !maps.Equal(existing.Annotations, changed.Annotations) {

@@ -336,7 +336,7 @@ func (s State) ResumeProblem() string {
 		return ""
 	}
 	return resume.Problem(resume.Request{
-		Plan: s.Request.PlanName, Resume: s.Request.Resume, Last: s.Last, Status: s.LastStatus, OtherVersion: s.Last != nil && s.isOtherVersion(),
+		Plan: s.Request.PlanName, Resume: s.Request.Resume, Last: s.Last, Status: s.LastResult, OtherVersion: s.Last != nil && s.isOtherVersion(),
 	})
 }
 

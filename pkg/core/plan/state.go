@@ -56,6 +56,9 @@ type State struct {
 	Last       *kudo.Execution
 	LastStatus kudo.ExecutionStatus
 
+	// LastResult is LastStatus as it is recorded, whatever is asked about.
+	LastResult kudo.ExecutionStatus
+
 	// LastVersion is the OperatorVersion of Last, nil if it is lost. It provides the cleanup plan.
 	LastVersion *kudo.OperatorVersionSpec
 
@@ -106,6 +109,7 @@ func ReachedState(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec)
 	s := State{Last: status.Execution, LastVersion: version, Whole: status.Whole, Handled: status.HandledRequests}
 	if s.Last != nil {
 		s.LastStatus = status.PlanStatus[s.Last.Plan].Status
+		s.LastResult = s.LastStatus
 	}
 	return s
 }

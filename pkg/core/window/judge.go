@@ -68,7 +68,7 @@ func (s Side) describe(now time.Time) string {
 }
 
 // maxRounds limits the search for a time at which all sides are open. Each round reaches the next opening of one of them.
-const maxRounds = 200
+const maxRounds = 50
 
 // jointOpening returns the first time, not before t, at which all sides are open; false if there is none soon.
 func jointOpening(sides []Side, t time.Time) (time.Time, bool) {

@@ -27,6 +27,7 @@ import (
 	"strings"
 	"time"
 	_ "time/tzdata" // images have no time zones
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -68,7 +69,7 @@ func Bound(source string) string {
 	case strings.TrimSpace(source) == "":
 		return "{}"
 	case len(source) > MaxBytes:
-		return strings.ToValidUTF8(source[:MaxBytes+1], "?")
+		return strings.ToValidUTF8(source[:MaxBytes+utf8.UTFMax], "?")
 	default:
 		return source
 	}
@@ -132,8 +133,11 @@ func decode(source string) (document, error) {
 	if err := decoder.Decode(&found); err != nil && !errors.Is(err, io.EOF) {
 		return found, errors.New(text.OneLine(inType.ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), "")))
 	}
+	if at := lineOfNull(source); at > 0 {
+		return found, fmt.Errorf("line %d: a value is missing: add it, or remove its name", at)
+	}
 	switch entries := len(found.Allow) + len(found.Freeze); {
-	case decoder.Decode(&document{}) == nil:
+	case !errors.Is(decoder.Decode(&document{}), io.EOF):
 		return found, errors.New("it has more than one document")
 	case found.Allow != nil && len(found.Allow) == 0:
 		return found, errors.New("allow is empty, and would never open: add a window, or remove allow")
@@ -144,6 +148,23 @@ func decode(source string) (document, error) {
 	default:
 		return found, nil
 	}
+}
+
+// lineOfNull returns the line of the first name without a value in a text, which would be taken for one that is absent; zero if there is none.
+func lineOfNull(source string) int {
+	var root yaml.Node
+	if yaml.Unmarshal([]byte(source), &root) != nil || len(root.Content) == 0 || root.Content[0].Kind == yaml.ScalarNode {
+		return 0
+	}
+	nodes := []*yaml.Node{&root}
+	for len(nodes) > 0 {
+		node := nodes[0]
+		if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
+			return node.Line
+		}
+		nodes = append(nodes[1:], node.Content...)
+	}
+	return 0
 }
 
 func parseAllow(entry allowEntry) (r recurrence, err error) {
