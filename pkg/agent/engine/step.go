@@ -210,7 +210,7 @@ func (p *pass) objectProblem(ctx context.Context, x *execution, placed plan.Plac
 		if plan.IsDefinition(plan.Entry(object.Want, "")) && placed.Task.Kind == kudo.TaskHelm && object.Live != nil {
 			continue // charts share it
 		}
-		problem := x.owner().RerunProblem(x.instance.Status.Inventory, placed.Task.Name, object, deletes)
+		problem := x.owner().RerunProblem(x.instance.Status.Inventory, placed.Task.Name, object, deletes, x.isAside())
 		if problem == "" && !deletes && object.Live != nil {
 			problem, err = p.changeProblem(ctx, x, placed, objects[i])
 		}
@@ -224,17 +224,15 @@ func (p *pass) objectProblem(ctx context.Context, x *execution, placed plan.Plac
 // changeProblem returns why a healthy object that a complete task has applied has to be applied again, though it would be rendered the same; empty if it
 // does not.
 func (p *pass) changeProblem(ctx context.Context, x *execution, placed plan.Placed, object plan.Object) (string, error) {
-	i := slices.IndexFunc(x.inventory.entries, func(e kudo.InventoryEntry) bool { return plan.Identity(e) == plan.Entry(object.Want, "") })
-	switch {
-	case i < 0:
-		return plan.Describe(object.Want) + ": is not in the inventory", nil
-	case x.inventory.entries[i].Manual && !x.isAside():
-		return plan.Describe(object.Want) + ": was applied by a request that does not influence Ready", nil
-	case render.NeedsRestart(object.Live, x.inventory.restart(object.Want)):
+	if render.NeedsRestart(object.Live, x.inventory.restart(object.Want)) {
 		return plan.Describe(object.Want) + ": its pods have to restart", nil
-	default:
-		return p.writerProblem(ctx, x, placed, x.inventory.entries[i], object)
 	}
+	for _, entry := range x.inventory.entries {
+		if plan.Identity(entry) == plan.Entry(object.Want, "") {
+			return p.writerProblem(ctx, x, placed, entry, object)
+		}
+	}
+	return "", nil
 }
 
 // writerProblem returns what another writer has changed of an object, as read from the API server; empty if that is nothing, or if the object is as another

@@ -85,8 +85,9 @@ func IsMissing(condition metav1.Condition) bool {
 }
 
 // RerunProblem describes why a complete task has to run again that has applied an object, or deleted it; empty if it does not. A Job that has run may be
-// gone, and so may an object that a later task of the plan has deleted. A later task may also have applied one that the task has deleted.
-func (w Owner) RerunProblem(inventory []kudo.InventoryEntry, task string, o Object, deletes bool) string {
+// gone, and so may an object that a later task of the plan has deleted. A later task may also have applied one that the task has deleted. aside means
+// that the execution does not influence condition Ready: only then, the objects of another such one are the same.
+func (w Owner) RerunProblem(inventory []kudo.InventoryEntry, task string, o Object, deletes, aside bool) string {
 	i := slices.IndexFunc(inventory, func(e kudo.InventoryEntry) bool { return Identity(e) == Entry(o.Want, "") })
 	switch {
 	case deletes && w.Has(o) && (i < 0 || inventory[i].Task == task || inventory[i].Pending):
@@ -95,6 +96,10 @@ func (w Owner) RerunProblem(inventory []kudo.InventoryEntry, task string, o Obje
 		return ""
 	case o.Live == nil:
 		return Describe(o.Want) + missing
+	case i < 0:
+		return Describe(o.Want) + ": is not in the inventory"
+	case inventory[i].Manual && !aside:
+		return Describe(o.Want) + ": was applied by a request that does not influence Ready"
 	default:
 		return problemOf(w, o)
 	}
