@@ -88,21 +88,32 @@ func IsMissing(condition metav1.Condition) bool {
 // gone, and so may an object that a later task of the plan has deleted. A later task may also have applied one that the task has deleted. aside means
 // that the execution does not influence condition Ready: only then, the objects of another such one are the same.
 func (w Owner) RerunProblem(inventory []kudo.InventoryEntry, task string, o Object, deletes, aside bool) string {
-	i := slices.IndexFunc(inventory, func(e kudo.InventoryEntry) bool { return Identity(e) == Entry(o.Want, "") })
+	entry, isListed := kudo.InventoryEntry{}, false
+	if i := slices.IndexFunc(inventory, func(e kudo.InventoryEntry) bool { return Identity(e) == Entry(o.Want, "") }); i >= 0 {
+		entry, isListed = inventory[i], true
+	}
 	switch {
-	case deletes && w.Has(o) && (i < 0 || inventory[i].Task == task || inventory[i].Pending):
+	case deletes && w.Has(o) && (!isListed || entry.Task == task || entry.Pending):
 		return Describe(o.Want) + ": exists"
-	case deletes, o.Live == nil && (IsJob(o.Want) || i >= 0 && inventory[i].Pending):
+	case deletes:
 		return ""
 	case o.Live == nil:
-		return Describe(o.Want) + missing
-	case i < 0:
+		return goneProblem(entry, o)
+	case !isListed:
 		return Describe(o.Want) + ": is not in the inventory"
-	case inventory[i].Manual && !aside:
+	case entry.Manual && !aside:
 		return Describe(o.Want) + ": was applied by a request that does not influence Ready"
 	default:
 		return problemOf(w, o)
 	}
+}
+
+// goneProblem describes why an object that does not exist has to be applied again; empty if it does not.
+func goneProblem(entry kudo.InventoryEntry, o Object) string {
+	if IsJob(o.Want) || entry.Pending {
+		return ""
+	}
+	return Describe(o.Want) + missing
 }
 
 // problemOf describes the problem of an applied object; empty if it is healthy.
