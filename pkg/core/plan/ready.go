@@ -88,15 +88,12 @@ func IsMissing(condition metav1.Condition) bool {
 // gone, and so may an object that a later task of the plan has deleted. A later task may also have applied one that the task has deleted. aside means
 // that the execution does not influence condition Ready: only then, the objects of another such one are the same.
 func (w Owner) RerunProblem(inventory []kudo.InventoryEntry, task string, o Object, deletes, aside bool) string {
-	entry, isListed := kudo.InventoryEntry{}, false
-	if i := slices.IndexFunc(inventory, func(e kudo.InventoryEntry) bool { return Identity(e) == Entry(o.Want, "") }); i >= 0 {
-		entry, isListed = inventory[i], true
-	}
+	entry, isListed := listedEntry(inventory, o)
 	switch {
-	case deletes && w.Has(o) && (!isListed || entry.Task == task || entry.Pending):
-		return Describe(o.Want) + ": exists"
-	case deletes:
+	case deletes && (!w.Has(o) || isListed && entry.Task != task && !entry.Pending):
 		return ""
+	case deletes:
+		return Describe(o.Want) + ": exists"
 	case o.Live == nil:
 		return goneProblem(entry, o)
 	case !isListed:
@@ -106,6 +103,15 @@ func (w Owner) RerunProblem(inventory []kudo.InventoryEntry, task string, o Obje
 	default:
 		return problemOf(w, o)
 	}
+}
+
+// listedEntry returns the entry of an object; ok is false if there is none.
+func listedEntry(inventory []kudo.InventoryEntry, o Object) (entry kudo.InventoryEntry, ok bool) {
+	i := slices.IndexFunc(inventory, func(e kudo.InventoryEntry) bool { return Identity(e) == Entry(o.Want, "") })
+	if i < 0 {
+		return entry, false
+	}
+	return inventory[i], true
 }
 
 // goneProblem describes why an object that does not exist has to be applied again; empty if it does not.
