@@ -419,7 +419,7 @@ data:
 
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"ENABLED": "true"} })
 		Eventually(func() map[string]string { return data(ctx, h, "config") }).Should(HaveKeyWithValue("release", "true false 1"))
-		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(And(HaveField("Status", metav1.ConditionTrue), HaveField("ObservedGeneration", BeEquivalentTo(3))))
 		Expect(ran.all()).To(Equal([]string{"migrate", "seed", "bye", "gone", "migrate", "seed"}))
 		h.finish(ctx)
 	})
