@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/drift"
 	"github.com/tandem-addons/tandem/pkg/core/outcome"
 	"github.com/tandem-addons/tandem/pkg/core/pace"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
@@ -205,19 +206,51 @@ func (p *pass) objectProblem(ctx context.Context, x *execution, placed plan.Plac
 	if err != nil {
 		return "", err
 	}
-	for _, object := range p.view.MaskObjects(plan.WithRules(x.version, objects)) {
-		owner := x.owner()
+	for i, object := range p.view.MaskObjects(plan.WithRules(x.version, objects)) {
 		if plan.IsDefinition(plan.Entry(object.Want, "")) && placed.Task.Kind == kudo.TaskHelm && object.Live != nil {
 			continue // charts share it
 		}
-		if problem := owner.RerunProblem(x.instance.Status.Inventory, placed.Task.Name, object, deletes); problem != "" {
-			return problem, nil
+		problem := x.owner().RerunProblem(x.instance.Status.Inventory, placed.Task.Name, object, deletes, x.isAside())
+		if problem == "" && !deletes && object.Live != nil {
+			problem, err = p.changeProblem(ctx, x, placed, objects[i])
 		}
-		if !deletes && object.Live != nil && render.NeedsRestart(object.Live, x.inventory.restart(object.Want)) {
-			return plan.Describe(object.Want) + ": its pods have to restart", nil
+		if problem != "" || err != nil {
+			return problem, err
 		}
 	}
 	return "", nil
+}
+
+// changeProblem returns why a healthy object that a complete task has applied has to be applied again, though it would be rendered the same; empty if it
+// does not.
+func (p *pass) changeProblem(ctx context.Context, x *execution, placed plan.Placed, object plan.Object) (string, error) {
+	if render.NeedsRestart(object.Live, x.inventory.restart(object.Want)) {
+		return plan.Describe(object.Want) + ": its pods have to restart", nil
+	}
+	for _, entry := range x.inventory.entries {
+		if plan.Identity(entry) == plan.Entry(object.Want, "") {
+			return p.writerProblem(ctx, x, placed, entry, object)
+		}
+	}
+	return "", nil
+}
+
+// writerProblem returns what another writer has changed of an object, as read from the API server; empty if that is nothing, or if the object is as another
+// task has applied it since. It takes no further request unless the agent has lost a field.
+func (p *pass) writerProblem(
+	ctx context.Context, x *execution, placed plan.Placed, entry kudo.InventoryEntry, object plan.Object,
+) (string, error) {
+	switch isKnown := entry.Fields != ""; {
+	case entry.Task != placed.Task.Name || plan.IsJob(object.Want), isKnown && entry.Fields == drift.Digest(object.Live, fieldManager):
+		return "", nil
+	case isKnown && placed.Task.Kind == kudo.TaskPipe: // a pod has written the content
+		return plan.Describe(object.Want) + ": another writer has changed it", nil
+	}
+	found, _, err := p.compareObject(ctx, x, entry.Task, object.Live, entry.Fields != "")
+	if err != nil || !found.IsDrift() {
+		return "", err
+	}
+	return "another writer has changed " + found.String(), nil
 }
 
 // digestOf returns the digest of what a task renders; empty if that is another each time, or if the hub applies it.

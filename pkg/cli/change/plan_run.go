@@ -94,8 +94,8 @@ func NewCmdPlanResume(f *hubclient.Factory, runF func(context.Context, *PlanRunO
 		Use:   "resume NAME --cluster CLUSTER[,CLUSTER]",
 		Short: "Resume the failed plan of an Instance or add-on",
 		Long: "Run the last plan of an Instance or add-on again after it has failed or was cancelled, without the steps that have completed.\n" +
-			"The agent skips such a step if it would render the same and its objects are healthy; it does not write them. Steps with\n" +
-			"random values run again, and so does every step after one that runs again, unless they run in parallel.\n\n" +
+			"The agent skips such a step if it would render the same and its objects are healthy and unchanged; it does not write them.\n" +
+			"Steps with random values run again, and so does every step after one that runs again, unless they run in parallel.\n\n" +
 			"The command prints which steps can be skipped. 'plan status' shows which ones the agent has skipped, and why others run\n" +
 			"again. With -p it also changes parameters of an Instance that belongs neither to an add-on nor to another Instance: steps\n" +
 			"that the change does not affect are skipped.\n\n" +

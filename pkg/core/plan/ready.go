@@ -85,19 +85,41 @@ func IsMissing(condition metav1.Condition) bool {
 }
 
 // RerunProblem describes why a complete task has to run again that has applied an object, or deleted it; empty if it does not. A Job that has run may be
-// gone, and so may an object that a later task of the plan has deleted. A later task may also have applied one that the task has deleted.
-func (w Owner) RerunProblem(inventory []kudo.InventoryEntry, task string, o Object, deletes bool) string {
-	i := slices.IndexFunc(inventory, func(e kudo.InventoryEntry) bool { return Identity(e) == Entry(o.Want, "") })
+// gone, and so may an object that a later task of the plan has deleted. A later task may also have applied one that the task has deleted. aside means
+// that the execution does not influence condition Ready: only then, the objects of another such one are the same.
+func (w Owner) RerunProblem(inventory []kudo.InventoryEntry, task string, o Object, deletes, aside bool) string {
+	entry, isListed := listedEntry(inventory, o)
 	switch {
-	case deletes && w.Has(o) && (i < 0 || inventory[i].Task == task || inventory[i].Pending):
-		return Describe(o.Want) + ": exists"
-	case deletes, o.Live == nil && (IsJob(o.Want) || i >= 0 && inventory[i].Pending):
+	case deletes && (!w.Has(o) || isListed && entry.Task != task && !entry.Pending):
 		return ""
+	case deletes:
+		return Describe(o.Want) + ": exists"
 	case o.Live == nil:
-		return Describe(o.Want) + missing
+		return goneProblem(entry, o)
+	case !isListed:
+		return Describe(o.Want) + ": is not in the inventory"
+	case entry.Manual && !aside:
+		return Describe(o.Want) + ": was applied by a request that does not influence Ready"
 	default:
 		return problemOf(w, o)
 	}
+}
+
+// listedEntry returns the entry of an object; ok is false if there is none.
+func listedEntry(inventory []kudo.InventoryEntry, o Object) (entry kudo.InventoryEntry, ok bool) {
+	i := slices.IndexFunc(inventory, func(e kudo.InventoryEntry) bool { return Identity(e) == Entry(o.Want, "") })
+	if i < 0 {
+		return entry, false
+	}
+	return inventory[i], true
+}
+
+// goneProblem describes why an object that does not exist has to be applied again; empty if it does not.
+func goneProblem(entry kudo.InventoryEntry, o Object) string {
+	if IsJob(o.Want) || entry.Pending {
+		return ""
+	}
+	return Describe(o.Want) + missing
 }
 
 // problemOf describes the problem of an applied object; empty if it is healthy.

@@ -202,10 +202,18 @@ func TestWhatIsWrongWithTheObjectsOfACompleteTask(t *testing.T) {
 		entry.Pending = pending
 		return []kudo.InventoryEntry{entry}
 	}
+	manual := listed("ConfigMap", "t", false)
+	manual[0].Manual = true
+	failed, leaving := *own("Job"), *own("ConfigMap")
+	failed.Live = failed.Live.DeepCopy()
+	failed.Live.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}}}
+	leaving.Live = leaving.Live.DeepCopy()
+	leaving.Live.SetDeletionTimestamp(&metav1.Time{Time: noon})
 	for sentence, test := range map[string]struct {
 		object    plan.Object
 		inventory []kudo.InventoryEntry
 		deletes   bool
+		aside     bool
 		want      bool
 	}{
 		"a healthy object":                           {object: *own("ConfigMap"), inventory: listed("ConfigMap", "t", false)},
@@ -214,12 +222,17 @@ func TestWhatIsWrongWithTheObjectsOfACompleteTask(t *testing.T) {
 		"one that a later task has deleted":          {object: gone("ConfigMap"), inventory: listed("ConfigMap", "t", true)},
 		"a Job that is gone":                         {object: gone("Job"), inventory: listed("Job", "t", false)},
 		"one of another owner":                       {object: plan.Object{Want: own("ConfigMap").Want, Live: object("ConfigMap", "a", func(u *unstructured.Unstructured) { u.SetLabels(nil) })}, want: true},
+		"one that exists and is not listed":          {object: *own("ConfigMap"), want: true},
+		"one of a request, for the whole plan":       {object: *own("ConfigMap"), inventory: manual, want: true},
+		"one of a request, for a request":            {object: *own("ConfigMap"), inventory: manual, aside: true},
+		"one that is not healthy":                    {object: failed, inventory: listed("Job", "t", false), want: true},
+		"one that is being deleted":                  {object: leaving, inventory: listed("ConfigMap", "t", false), want: true},
 		"a deleted object":                           {object: gone("ConfigMap"), deletes: true},
 		"a deleted object that exists":               {object: *own("ConfigMap"), deletes: true, want: true},
 		"a deleted object that a later task applies": {object: *own("ConfigMap"), inventory: listed("ConfigMap", "later", false), deletes: true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if got := owner.RerunProblem(test.inventory, "t", test.object, test.deletes); (got != "") != test.want {
+			if got := owner.RerunProblem(test.inventory, "t", test.object, test.deletes, test.aside); (got != "") != test.want {
 				t.Errorf("got %q", got)
 			}
 		})

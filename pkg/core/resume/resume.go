@@ -34,7 +34,7 @@ func Problem(r Request) string {
 		return fmt.Sprintf("execution %q cannot be resumed: no plan has run yet: remove spec.planExecution.resume to run the whole plan", asked)
 	case last.UID != r.Resume:
 		return fmt.Sprintf("execution %q cannot be resumed: the last one is %q of plan %q: resume that, or remove spec.planExecution.resume to run the whole plan",
-			asked, last.UID, last.Plan)
+			asked, text.Prefix(string(last.UID), maxShown), last.Plan)
 	case last.Plan != r.Plan:
 		return fmt.Sprintf("execution %q cannot be resumed by plan %q: it is of plan %q: correct spec.planExecution.planName", asked, text.Prefix(r.Plan, maxShown), last.Plan)
 	case r.OtherVersion:
@@ -48,8 +48,8 @@ func Problem(r Request) string {
 	}
 }
 
-// maxShown is the number of bytes of a requested uid that a message quotes.
-const maxShown = 64
+// maxShown is the number of bytes of a uid, which may be that of a request, that a message quotes.
+const maxShown = 128
 
 // Prepare returns the status of an execution that has just started, with the digests of the tasks that had completed in the one before, which it resumes.
 // Steps that have to run again in any case say why.

@@ -190,6 +190,19 @@ var _ = Describe("A failed plan of twelve steps", func() {
 		Expect(h.config(ctx, "-s9")).To(Equal("one"))
 	})
 
+	It("runs a step again whose object another writer has changed", func(ctx context.Context) {
+		failsOnce(ctx, twelveSteps())
+		for name, patch := range map[string]string{"-s5": `{"metadata":{"labels":{"added":"here"}}}`, "-s8": `{"data":{"value":"edited"}}`} {
+			edited := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: h.name + name, Namespace: h.namespace}}
+			Expect(managed.Patch(ctx, edited, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("kubectl-edit"))).To(Succeed())
+		}
+		resumes(ctx)
+		skipped, reruns := h.skippedSteps(ctx)
+		Expect(skipped).To(Equal(firstTen[:7]), "another writer's own fields are no change of what was applied")
+		Expect(reruns).To(HaveKeyWithValue("s8", ContainSubstring(`another writer has changed ConfigMap %s/%s-s8: `, h.namespace, h.name)))
+		Expect(h.config(ctx, "-s8")).To(Equal("one"))
+	})
+
 	It("does not run a completed Job again that is gone", func(ctx context.Context) {
 		failsOnce(ctx, twelveSteps())
 		Expect(managed.Delete(ctx, h.job(ctx), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())

@@ -186,7 +186,7 @@ type PlanExecution struct {
 	Cancel bool `json:"cancel,omitempty"`
 
 	// resume is the uid of the last execution, which has failed or was cancelled: its plan, planName, runs again without the steps that have completed,
-	// if they would render the same and their objects are healthy. If it is empty, the whole plan runs. Not part of KUDO's API.
+	// if they would render the same and their objects are healthy and unchanged. If it is empty, the whole plan runs. Not part of KUDO's API.
 	// +optional
 	Resume types.UID `json:"resume,omitempty"`
 }
