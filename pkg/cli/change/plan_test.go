@@ -212,18 +212,24 @@ func TestAResumedPlanIsAwaited(t *testing.T) {
 		})
 	}
 	refused := sample.ViewOf("deploy", kudo.FatalError, sample.WithRequest("deploy", "mine"), func(i *kudo.Instance) {
+		invalid := sample.Condition(kudo.ConditionLastRequestSucceeded, "False", kudo.ReasonRequestInvalid, `execution "x" cannot be resumed`)
+		invalid.ObservedGeneration = i.Generation
+		i.Status.Conditions = append(i.Status.Conditions, invalid)
+	})
+	earlier := sample.ViewOf("deploy", kudo.FatalError, sample.WithRequest("deploy", "mine"), func(i *kudo.Instance) {
 		i.Status.Conditions = append(i.Status.Conditions, sample.Condition(
-			kudo.ConditionLastRequestSucceeded, "False", kudo.ReasonRequestInvalid, `execution "x" cannot be resumed`))
+			kudo.ConditionLastRequestSucceeded, "False", kudo.ReasonRequestInvalid, `execution "w" cannot be resumed`))
 	})
 	for sentence, test := range map[string]struct {
 		view progress.View
 		done bool
 		err  string
 	}{
-		"one that is complete": {view: resumed(kudo.Complete), done: true},
-		"one that runs":        {view: resumed(kudo.InProgress)},
-		"one that fails":       {view: resumed(kudo.FatalError), err: "no more disks"},
-		"one that is refused":  {view: refused, err: `does not run: execution "x" cannot be resumed`},
+		"one after another that is refused": {view: earlier},
+		"one that is complete":              {view: resumed(kudo.Complete), done: true},
+		"one that runs":                     {view: resumed(kudo.InProgress)},
+		"one that fails":                    {view: resumed(kudo.FatalError), err: "no more disks"},
+		"one that is refused":               {view: refused, err: `does not run: execution "x" cannot be resumed`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			done, err := awaitedPlan{plan: "deploy", request: "mine"}.hasEnded(test.view)

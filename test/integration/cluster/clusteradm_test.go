@@ -171,6 +171,7 @@ var _ = Describe("A change of an add-on's configuration", func() {
 		is := func(status metav1.ConditionStatus) {
 			GinkgoHelper()
 			Expect(environment.EditStatus(ctx, server, base, func(a *addonv1alpha1.ManagedClusterAddOn) {
+				a.Status.HealthCheck.Mode = upstream.HealthCheckModeCustomized // else the agent judges it, too, by a lease that does not exist
 				meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
 					Type: addonv1alpha1.ConditionAvailable, Status: status, Reason: "Said",
 				})
@@ -178,7 +179,6 @@ var _ = Describe("A change of an add-on's configuration", func() {
 		}
 		c := configure(ctx, g, base.Name)
 		var current *addonv1alpha1.ManagedClusterAddOn
-		// The agent also judges the required add-on, by a lease that does not exist, so the condition is set again with each read.
 		after := func(status metav1.ConditionStatus) func() string {
 			return func() string {
 				GinkgoHelper()
