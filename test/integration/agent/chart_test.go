@@ -879,7 +879,7 @@ spec:
 		Expect(managed.Delete(ctx, quota)).To(Succeed())
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
 		Expect(ran.all()).To(Equal([]string{"once"}))
-		Expect(h.local(ctx, "-once", job)).To(BeFalse(), "it has expired")
+		Eventually(func() bool { return h.local(ctx, "-once", job) }).Should(BeFalse(), "it has expired")
 		h.finish(ctx)
 	})
 
