@@ -247,7 +247,7 @@ func (o *PlanRunOptions) requests(ctx context.Context, c client.Reader, targets 
 // request returns the request for the plan of an Instance.
 func (o *PlanRunOptions) request(v progress.View) (r planRequest, err error) {
 	if parent := v.Instance.Parent(); o.now && parent != nil {
-		return r, fmt.Errorf("Instance %q on cluster %q has the maintenance windows of its parent: use --now with Instance %q", v.Instance.Name, v.Instance.Namespace, parent.Name)
+		return r, fmt.Errorf("cluster %s: Instance %q has the maintenance windows of its parent: use --now with Instance %q", v.Instance.Namespace, v.Instance.Name, parent.Name)
 	}
 	r, uid := planRequest{View: v, plan: o.plan}, types.UID(uuid.NewString())
 	if !o.resume {
