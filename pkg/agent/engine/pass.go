@@ -244,14 +244,14 @@ func (p *pass) observe(ctx context.Context, instance *kudo.Instance) (plan.Obser
 	if o, err = p.withWindow(ctx, o); err != nil {
 		return o, err
 	}
-	if (compatibility.IsConstrained(o.Desired) || facts.UseCapabilities(o.Desired)) && plan.Due(o.State()) != "" {
+	if (dependsOnKubernetes(o.Desired) || dependsOnKubernetes(o.Former)) && plan.Due(o.State()) != "" {
 		if o.KubernetesVersion, err = p.kubernetes.read(o.Now); err != nil {
 			return o, err
 		}
 	}
 	o.CleanupWait = p.cleanupWait(instance, o.Now)
 	o.Unblocked = p.isUnblocked(ctx, o)
-	if !removal.IsUntouched(instance) && (hasPipes(o.Running) || hasPipes(o.Desired)) {
+	if !removal.IsUntouched(instance) && (hasPipes(o.Running) || hasPipes(o.Desired) || hasPipes(o.Former)) {
 		o.Pods, err = p.objects.pods(ctx, o.Owner)
 	}
 	return o, err
@@ -272,6 +272,11 @@ func (e *engine) cleanupWait(instance *kudo.Instance, now time.Time) time.Durati
 		return 0
 	}
 	return e.backoff.Get(key)
+}
+
+// dependsOnKubernetes reports whether a version, or what it renders, depends on the version of the cluster.
+func dependsOnKubernetes(version *kudo.OperatorVersionSpec) bool {
+	return compatibility.IsConstrained(version) || facts.UseCapabilities(version)
 }
 
 // hasPipes reports whether a version has Pipe tasks.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/former"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/core/render"
@@ -132,6 +133,9 @@ func (p *pass) keepValues(ctx context.Context, o plan.Observation, started *kudo
 	used := p.view.Values.Only(started.ParametersFrom)
 	if last := o.Instance.Status.Execution; last != nil {
 		used = used.With(p.view.Values.Only(last.ParametersFrom))
+	}
+	if kept := former.After(o.Instance.Status, started); kept != nil {
+		used = used.With(p.view.Values.Only(kept.ParametersFrom))
 	}
 	return p.secrets.Keep(ctx, o.Instance, used)
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/former"
 	"github.com/tandem-addons/tandem/pkg/core/mirror"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/render"
@@ -64,7 +66,23 @@ func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (pla
 			o.Running = &started.Spec
 		}
 	}
+	if o.Former, err = e.formerVersion(ctx, o); err != nil {
+		return o, err
+	}
 	return o.Normalize(), nil
+}
+
+// formerVersion returns what an Instance may return to now; nil if it does not exist.
+func (e *engine) formerVersion(ctx context.Context, o plan.Observation) (*kudo.OperatorVersionSpec, error) {
+	record, last := o.Instance.Status.Former, o.Instance.Status.Execution
+	if record == nil || !o.MayReturn() || former.Same(record.OperatorVersion, last.OperatorVersion) || plan.IsExecuting(o.Instance.Status) {
+		return nil, nil
+	}
+	version, err := e.filledVersion(ctx, o.Instance, mirror.VersionName(record.OperatorVersion))
+	if version == nil || err != nil {
+		return nil, err
+	}
+	return &version.Spec, nil
 }
 
 // filledVersion returns the signed OperatorVersion of an Instance with the templates that its content stores; nil if it does not exist. If
@@ -101,16 +119,27 @@ func (e *engine) version(ctx context.Context, of *kudo.Instance, name string, op
 	return version, nil
 }
 
-// versionsOf returns the names of the mirrored OperatorVersions whose permissions an Instance has: the running one, and the one before it.
+// versionsOf returns the names of the mirrored OperatorVersions whose permissions an Instance has: the running one, the one before it, and during a return
+// the one that has failed, whose objects are removed.
 func versionsOf(instance *kudo.Instance) []string {
 	last := instance.Status.Execution
 	if last == nil {
 		return []string{instance.Spec.OperatorVersion.Name}
 	}
-	names := []string{mirror.VersionName(last.OperatorVersion)}
-	if whole := instance.Status.Whole; whole != nil && whole.OperatorVersion != (corev1.ObjectReference{}) {
-		if before := mirror.VersionName(whole.OperatorVersion); before != names[0] {
-			names = append(names, before)
+	used := []corev1.ObjectReference{last.OperatorVersion}
+	if whole := instance.Status.Whole; whole != nil {
+		used = append(used, whole.OperatorVersion)
+	}
+	if record := instance.Status.Former; record != nil {
+		used = append(used, record.OperatorVersion)
+		if returned := instance.Status.Returned; returned != nil {
+			used = append(used, returned.OperatorVersion)
+		}
+	}
+	var names []string
+	for _, reference := range used {
+		if name := mirror.VersionName(reference); reference != (corev1.ObjectReference{}) && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	return names

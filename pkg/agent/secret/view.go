@@ -160,6 +160,11 @@ func (v *View) compare(i *kudo.Instance, key sensitive.Key) {
 	v.Rebased = sensitive.Rebase(last, v.From, v.Values, key.ID, func(from kudo.ParameterFrom, value string) kudo.StartedParameterFrom {
 		return key.Identify(i.Namespace, i.Name, from, value)
 	})
+	if former := i.Status.Former; former != nil {
+		if _, unknown := v.Values.Of(former.ParametersFrom); len(unknown) > 0 {
+			v.FormerLost = fmt.Sprintf("the copies of its values of sensitive parameters %s are lost", text.List(unknown, shown))
+		}
+	}
 	if _, unknown := v.Values.Of(last); len(unknown) > 0 && v.Rebased == nil {
 		v.Lost = fmt.Sprintf("the copies of the values of sensitive parameters %s are lost: "+
 			"restore their Secrets in namespace %q of the managed cluster", text.List(unknown, shown), i.Namespace)
@@ -194,10 +199,14 @@ func (r reference) value() (value []byte, problem string, refused error) {
 	return value, problem, nil
 }
 
-// usedValues returns the values that the last execution uses, which the copy holds: all of them, and no others once it has ended.
+// usedValues returns the values that the last execution uses, and those of what it may return to, which the copy holds: all of them, and no others once it
+// has ended.
 func usedValues(i *kudo.Instance, values, copied sensitive.Values) sensitive.Values {
 	last := i.Status.Execution
 	used := values.Only(last.ParametersFrom)
+	if former := i.Status.Former; former != nil {
+		used = used.With(values.Only(former.ParametersFrom))
+	}
 	if i.Status.PlanStatus[last.Plan].Status.IsRunning() {
 		used = used.With(copied)
 	}

@@ -108,10 +108,12 @@ func rolloutState(addOn *addonv1alpha1.ManagedClusterAddOn, own *kudo.Instance, 
 	}
 }
 
-// hasFailed reports whether the last plan of an Instance has failed at its current generation, also while it is retried.
+// hasFailed reports whether the last plan of an Instance has failed at its current generation, also while it is retried, and after a return to the former
+// version.
 func hasFailed(i *kudo.Instance) bool {
 	ready := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionReady)
-	return ready != nil && ready.ObservedGeneration == i.Generation && (ready.Reason == kudo.ReasonPlanFailed || plan.Retries(i.Status) > 0)
+	return ready != nil && ready.ObservedGeneration == i.Generation &&
+		(ready.Reason == kudo.ReasonPlanFailed || i.Status.Returned != nil || plan.Retries(i.Status) > 0)
 }
 
 // isUpToDate reports whether the add-on's Instance runs as configured, with the current OperatorVersion. Each may be nil; version is set if

@@ -63,6 +63,12 @@ func usedVersions(i *kudo.Instance) []string {
 	if whole := i.Status.Whole; whole != nil {
 		names = append(names, VersionName(whole.OperatorVersion))
 	}
+	if former := i.Status.Former; former != nil {
+		names = append(names, VersionName(former.OperatorVersion))
+	}
+	if returned := i.Status.Returned; returned != nil && i.Status.Former != nil { // its objects are not pruned yet
+		names = append(names, VersionName(returned.OperatorVersion))
+	}
 	return names
 }
 

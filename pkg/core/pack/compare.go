@@ -59,7 +59,7 @@ type Change struct {
 func Compare(before, after *kudo.OperatorVersionSpec) []Change {
 	var changes []Change
 	from, to := plain(before), plain(after)
-	for _, field := range []string{"operator", "version", "appVersion", "dependencyVersion", "dependencies", "kubernetesVersion", "connectionString", "health", "permissions", "upgradableFrom"} {
+	for _, field := range []string{"operator", "version", "appVersion", "dependencyVersion", "dependencies", "kubernetesVersion", "connectionString", "health", "drift", "returnable", "permissions", "upgradableFrom"} {
 		if !reflect.DeepEqual(from[field], to[field]) {
 			changes = append(changes, Change{Section: InVersion, Name: field, Kind: Changed, From: from[field], To: to[field]})
 		}

@@ -32,6 +32,7 @@ func (d *document) operator(root *yaml.Node, p *Package) {
 		key{name: "permissions", read: d.permissions(&p.Version.Permissions)},
 		key{name: "health", read: d.list(d.healthRule(&p.Version.Health))},
 		key{name: "drift", read: d.drift(&p.Version.Drift)},
+		key{name: "returnable", read: d.flag(&p.Version.Returnable)},
 		key{name: "tasks", read: d.list(d.task(&p.Version.Tasks)), required: true},
 		key{name: "plans", read: d.plans(&p.Version.Plans), required: true},
 	)

@@ -100,7 +100,7 @@ func TestVerifyOperatorFile(t *testing.T) {
 		want             []string
 	}{
 		"a field that does not exist": {"name: shop\n", "name: shop\nfruit: 1\n",
-			[]string{`operator.yaml:3: error: fruit: unknown field: must be one of apiVersion, name, description, operatorVersion, appVersion, dependencyVersion, dependencies, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, permissions, health, drift, tasks, plans`}},
+			[]string{`operator.yaml:3: error: fruit: unknown field: must be one of apiVersion, name, description, operatorVersion, appVersion, dependencyVersion, dependencies, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, permissions, health, drift, returnable, tasks, plans`}},
 		"a version as packages had it before KUDO 0.10": {"operatorVersion:", "version:",
 			[]string{`operator.yaml:3: error: version: unknown field: KUDO 0.10 renamed it to operatorVersion`}},
 		"a field that is misspelt": {"appVersion: 1.10\n", "appversion: 1.10\n",
@@ -108,7 +108,7 @@ func TestVerifyOperatorFile(t *testing.T) {
 		"a field that is misspelt, but only describes": {"name: shop\n", "name: shop\ndesription: sells\n",
 			[]string{`operator.yaml:3: warning: desription: unknown field: did you mean description?`}},
 		"a field with a name that would garble the terminal": {"name: shop\n", "name: shop\n\"\\e[2J\": 1\n",
-			[]string{`operator.yaml:3: error: "\x1b[2J": unknown field: must be one of apiVersion, name, description, operatorVersion, appVersion, dependencyVersion, dependencies, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, permissions, health, drift, tasks, plans`}},
+			[]string{`operator.yaml:3: error: "\x1b[2J": unknown field: must be one of apiVersion, name, description, operatorVersion, appVersion, dependencyVersion, dependencies, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, permissions, health, drift, returnable, tasks, plans`}},
 		"constraints on other add-ons": {"name: shop\n", "name: shop\ndependencies:\n- {name: kafka, version: '>=2 <4'}\n- {name: zookeeper, version: ~3.8}\n", []string{}},
 		"constraints on other add-ons that are not valid": {"name: shop\n",
 			"name: shop\ndependencies:\n- {name: kafka, version: new}\n- {name: kafka, version: '>=2'}\n- {name: No Name, version: '>=2'}\n- {name: redis}\n",

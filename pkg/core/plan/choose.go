@@ -31,6 +31,9 @@ type Choice struct {
 	// itself: otherwise pods of charts restart where the chart changes them.
 	Restart, RestartCharts bool
 
+	// Returned is the return that is in force once Start has started.
+	Returned *kudo.Return
+
 	// Cancel is true if the running execution is to be cancelled.
 	Cancel bool
 
@@ -62,11 +65,16 @@ func Choose(s State) (Choice, error) {
 	if err := s.obstacle(choice); err != nil {
 		return Choice{}, err
 	}
+	choice.Returned = cmp.Or(choice.Returned, s.Returned)
 	return choice, nil
 }
 
-// obstacle returns what an execution waits for before it starts; nil if it starts.
+// obstacle returns what an execution waits for before it starts; nil if it starts. One that applies the former version again waits for no maintenance
+// window, and uses no values of the spec.
 func (s State) obstacle(choice Choice) error {
+	if choice.Start.Return {
+		s.Closed, s.Sensitive.Unresolved = "", ""
+	}
 	if held := s.holdError(choice.Start.Plan); held != nil {
 		return held
 	}
@@ -196,7 +204,7 @@ func chooseCleanup(s State) Choice {
 	}
 	start := *s.Last
 	start.Plan = kudo.CleanupPlan
-	start.UID, start.Resume = "", ""
+	start.UID, start.Resume, start.Return = "", "", false
 	start.Owed = owedAfterCleanup(s.LastVersion, s.Last.Owed)
 	return Choice{Start: &start, Version: s.LastVersion}
 }
@@ -221,10 +229,10 @@ func (s State) isEdited() bool {
 }
 
 // next returns what starts next, in the order of DESIGN's table: the first difference between the desired state and the last execution,
-// then an owed plan, then a manual request. It is the zero value if there is none.
+// then a return to the former version, then an owed plan, then a manual request. It is the zero value if there is none.
 func (s State) next() (Choice, error) {
 	if s.Last == nil || s.isOtherVersion() {
-		return s.startWhole("")
+		return s.withRequest(s.startWhole(""))
 	}
 	changed := changesOf(s.Version.Parameters, s.lastValues(), s.desiredValues())
 	switch {
@@ -232,6 +240,8 @@ func (s State) next() (Choice, error) {
 		return s.withResume(s.startWhole(s.owedWhole()))
 	case !changed.isEmpty():
 		return s.withResume(s.startTriggered(changed))
+	case s.mustReturn() && s.Failure.Problem() == "":
+		return s.startReturn()
 	case !s.LastStatus.IsRunning() && s.firstOwed() != "":
 		return s.withResume(s.startOwed(s.firstOwed()))
 	case s.isRequested():
@@ -258,6 +268,41 @@ func (s State) startWhole(name string) (Choice, error) {
 	choice, err := s.start(name, s.desiredValues(), s.owedAfterStart(name, changed), restart)
 	choice.RestartCharts = slices.ContainsFunc(changed, forcesRestart)
 	return choice, err
+}
+
+// withRequest returns the start of the failed version after a return. If it is requested to try it again, the execution is that of the request.
+func (s State) withRequest(choice Choice, err error) (Choice, error) {
+	if err == nil && s.Again != "" {
+		choice.Start.UID, choice.Start.Request = s.Again, s.Again
+	}
+	return choice, err
+}
+
+// mustReturn reports whether the plan for another version than the former one has failed, and the Instance returns in that case.
+func (s State) mustReturn() bool {
+	i := -1
+	if s.Returns && s.Last != nil && s.Returned == nil && !s.LastStatus.IsRunning() {
+		i = slices.IndexFunc(s.Last.Owed, func(o kudo.OwedPlan) bool { return o.Whole && o.Outcome == kudo.OwedFailed })
+	}
+	return i >= 0 && (s.Failure.Record == nil || !sameReference(s.Failure.Record.OperatorVersion, s.Last.OperatorVersion))
+}
+
+// startReturn starts the plan that applies the former version, with its values, after the version of the last execution has failed.
+func (s State) startReturn() (Choice, error) {
+	back, record := s, s.Failure.Record
+	back.Version, back.Reference, back.Cluster = s.Failure.Former, record.OperatorVersion, record.Cluster
+	back.Parameters, back.Sensitive.From, back.Registries = record.Parameters, record.ParametersFrom, record.ImageRegistries
+	back.KubernetesVersion = cmp.Or(s.KubernetesVersion, record.KubernetesVersion)
+	choice, err := back.startWhole("")
+	if err != nil {
+		return Choice{}, err
+	}
+	failed := s.Last.Owed[slices.IndexFunc(s.Last.Owed, func(o kudo.OwedPlan) bool { return o.Whole })].Plan
+	choice.Start.Return = true
+	choice.Returned = &kudo.Return{
+		OperatorVersion: s.Last.OperatorVersion, From: s.Failure.Version.Version, To: back.Version.Version, Plan: failed, Wanted: s.Wanted,
+	}
+	return choice, nil
 }
 
 // startTriggered starts the next triggered plan with the values of the parameters that trigger it, and with the image registries if they do. The
@@ -332,7 +377,7 @@ func (s State) hasRequest() bool {
 
 // ResumeProblem returns why the request to resume an execution, which has not run yet, starts nothing; empty if there is none, or if it can run.
 func (s State) ResumeProblem() string {
-	if s.Request.Resume == "" || s.Version == nil || !s.hasRequest() {
+	if s.Request.Resume == "" || s.Version == nil || !s.hasRequest() || s.Again != "" {
 		return ""
 	}
 	return resume.Problem(resume.Request{

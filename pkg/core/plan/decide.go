@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/former"
 	"github.com/tandem-addons/tandem/pkg/core/window"
 )
 
@@ -37,6 +38,9 @@ type Observation struct {
 
 	// Running is the OperatorVersion of the last execution, nil if there is none or if the version is lost.
 	Running *kudo.OperatorVersionSpec
+
+	// Former is the OperatorVersion of status.former, nil if there is none or if it is lost. It is only observed if the Instance may return to it.
+	Former *kudo.OperatorVersionSpec
 
 	// Pods are the pods with the owner's labels. They are only observed for an OperatorVersion with Pipe tasks.
 	Pods []Object
@@ -282,7 +286,7 @@ func (o Observation) idle(err error) Action {
 		return Action{Kind: ActionSettle, Prune: Prunable(o.Instance.Status, o.Running)}
 	case errors.As(err, &unresolved):
 		return o.hold(kudo.ReasonSecretNotFound, err.Error())
-	case o.Desired == nil:
+	case o.State().Version == nil && o.Desired == nil:
 		return o.hold(kudo.ReasonNotMirrored,
 			fmt.Sprintf("OperatorVersion %q is not on the managed cluster yet: waiting for its mirror", o.Instance.Spec.OperatorVersion.Name))
 	case o.Running == nil && last != nil && err == nil:
@@ -337,12 +341,22 @@ func (o Observation) SettledReady(objects []Object, children []Child) metav1.Con
 	case s.Last == nil || len(s.Last.Owed) > 0: // else the change that waits leaves what runs as it is
 		return Condition(metav1.ConditionFalse, kudo.ReasonPlanPending, s.holdError(next).Error())
 	}
+	if s.Returned != nil {
+		return Condition(metav1.ConditionFalse, kudo.ReasonReturned, former.Text(s.Returned))
+	}
 	return Ready(o.Owner, objects, children)
 }
 
 // failedCondition returns condition Ready of an Instance with an owed plan that failed.
 func (o Observation) failedCondition(name string) metav1.Condition {
-	return Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, FailedText(o.Instance.Status, name))
+	message, s := FailedText(o.Instance.Status, name), o.State()
+	switch problem := s.Failure.Problem(); {
+	case s.Returned != nil && s.Last.Return:
+		message = fmt.Sprintf("version %s has failed, and so has the return to version %s: %s", s.Returned.From, s.Returned.To, message)
+	case s.mustReturn() && problem != "":
+		message += "; spec.onFailure is Return, but the former version cannot be applied again: " + problem
+	}
+	return Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, message)
 }
 
 // pendingPlan returns the next plan that has to complete before the Instance is Ready, whatever it waits for; empty if there is none.
@@ -446,7 +460,45 @@ func (o Observation) State() State {
 	if o.Window != nil {
 		s.Closed = o.Window.Message
 	}
+	return o.withReturn(s)
+}
+
+// withReturn returns the state with what a return to the former version depends on. While one is in force, nothing else is desired than the last execution
+// has.
+func (o Observation) withReturn(s State) State {
+	status := o.Instance.Status
+	s.Returns = o.MayReturn() && s.Last != nil
+	s.Failure = former.Failure{Version: o.Running, Former: o.Former, Record: status.Former, Lost: o.Sensitive.FormerLost}
+	if s.Returns && s.FailedOwed() != "" && o.Desired != nil {
+		s.Wanted = former.Wanted(ContentDigest(o.Desired), o.Instance.Spec)
+	}
+	r := status.Returned
+	if r == nil || s.Last == nil {
+		return s
+	}
+	if s.hasRequest() && s.Request.PlanName == r.Plan && s.Request.Resume == r.Execution {
+		s.Again = s.Request.UID
+		return s
+	}
+	s.Returned, s.Version, s.Reference = r, o.Running, s.Last.OperatorVersion
+	s.Parameters, s.Registries, s.Cluster = s.Last.Parameters, s.Last.ImageRegistries, s.Last.Cluster
+	s.Sensitive.From, s.Sensitive.Unresolved = s.Last.ParametersFrom, ""
 	return s
+}
+
+// MayReturn reports whether the Instance returns to the former version if another one fails. Children follow the plans of their parent.
+func (o Observation) MayReturn() bool {
+	return o.Instance.Spec.OnFailure == kudo.FailureReturn && !o.isChild() && !o.IsLeaving()
+}
+
+// withoutFormerReturn returns the status without a return that is no longer in force, because the spec asks for something else.
+func (o Observation) withoutFormerReturn(status kudo.InstanceStatus) kudo.InstanceStatus {
+	if status.Returned == nil || o.Desired == nil || former.Wanted(ContentDigest(o.Desired), o.Instance.Spec) == status.Returned.Wanted {
+		return status
+	}
+	status = *status.DeepCopy()
+	status.Returned = nil
+	return status
 }
 
 // lastSpec returns the plan of the last execution, whose version is known.
@@ -472,7 +524,7 @@ func (o Observation) Normalize() Observation {
 		}
 		status.PlanStatus[last.Plan] = Normalize(last.Plan, o.Running.Plans[last.Plan], status.PlanStatus[last.Plan], last.UID, o.Now)
 	}
-	status = o.rescheduleTimedOut(status)
+	status = o.withoutFormerReturn(o.rescheduleTimedOut(status))
 	if equality.Semantic.DeepEqual(status, o.Instance.Status) {
 		return o
 	}

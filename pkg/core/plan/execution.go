@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/former"
 	"github.com/tandem-addons/tandem/pkg/core/history"
 	"github.com/tandem-addons/tandem/pkg/core/resume"
 )
@@ -31,6 +32,8 @@ func Start(status kudo.InstanceStatus, choice Choice, uid types.UID, now time.Ti
 	if execution.Plan == kudo.CleanupPlan {
 		started.Whole = nil // what was applied is about to be removed
 	}
+	started.Former = former.After(status, &execution)
+	started.Returned = former.WithCause(choice.Returned, status, now)
 	started.History = history.Begin(status.History, startOf(status.Execution, &execution, choice.Version, now))
 	execution.Available = started.Whole != nil && !IsAside(started) && (IsAvailable(status) || isUpdating(status))
 	return recordLast(started, choice.Version, kudo.OwedFailed, progress)
@@ -58,6 +61,8 @@ func causeOf(before, execution *kudo.Execution, changed bool) kudo.HistoryCause 
 		return kudo.CauseRequest
 	case execution.Plan == kudo.CleanupPlan:
 		return kudo.CauseRemoval
+	case execution.Return:
+		return kudo.CauseReturn
 	case before == nil:
 		return kudo.CauseInstall
 	case !sameReference(before.OperatorVersion, execution.OperatorVersion):
@@ -79,7 +84,7 @@ func (o Observation) Advance(status kudo.InstanceStatus, outcomes map[Task]Outco
 	name := status.Execution.Plan
 	last := Record(o.Running.Plans[name], status.PlanStatus[name], outcomes, o.Now)
 	status = recordLast(*status.DeepCopy(), o.Running, kudo.OwedFailed, last)
-	if !canPass(last, outcomes) {
+	if status.Execution.Return || !canPass(last, outcomes) {
 		return status
 	}
 	return o.scheduleRetry(status, name, o.Now, o.retryDelay)

@@ -152,7 +152,7 @@ func (o Object) runsToCompletion() bool {
 // Stalled returns condition Stalled of an Instance with that condition Ready: a plan has failed, and does not start again by itself. It returns nil
 // otherwise. Reconciling, the other condition of kstatus, has no use here: Ready is False in all those cases.
 func Stalled(status kudo.InstanceStatus, ready metav1.Condition) *metav1.Condition {
-	if ready.Status == metav1.ConditionTrue || ready.Reason != kudo.ReasonPlanFailed || NextRetry(status) != nil {
+	if failed := ready.Reason == kudo.ReasonPlanFailed || ready.Reason == kudo.ReasonReturned; !failed || NextRetry(status) != nil {
 		return nil
 	}
 	return &metav1.Condition{Type: kudo.ConditionStalled, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message}

@@ -96,6 +96,9 @@ func isByPerson(status kudo.InstanceStatus, execution types.UID) bool {
 // rescheduleTimedOut returns the status with retries of the plans that timed out before releases recorded when they start again: they start
 // at once.
 func (o Observation) rescheduleTimedOut(status kudo.InstanceStatus) kudo.InstanceStatus {
+	if status.Execution.Return {
+		return status
+	}
 	for i, owed := range status.Execution.Owed {
 		ran := status.PlanStatus[owed.Plan]
 		if owed.Outcome != kudo.OwedFailed || owed.RetryTime != nil || !hasTimedOut(ran) {

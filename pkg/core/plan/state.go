@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/former"
 	"github.com/tandem-addons/tandem/pkg/core/history"
 )
 
@@ -64,6 +65,17 @@ type State struct {
 
 	// Whole is the OperatorVersion that was applied completely, nil if there is none.
 	Whole *kudo.WholeVersion
+
+	// Returns is true if the Instance returns to the former version once another one has failed, and Failure is what that depends on. Wanted is the digest
+	// of what is desired, if one has failed.
+	Returns bool
+	Failure former.Failure
+	Wanted  string
+
+	// Returned is a return that is in force: what is desired is then what the last execution has. Again is the request to try the failed version again,
+	// with which it is not in force.
+	Returned *kudo.Return
+	Again    types.UID
 
 	// DueRetries are the failed owed plans that start again now.
 	DueRetries map[string]bool
@@ -196,7 +208,7 @@ func recordEnd(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec, ou
 	case state == kudo.FatalError:
 		owed[at].Outcome, owed[at].RetryTime = outcome, nil
 	case state == kudo.Complete && owed[at].Whole:
-		status.Whole = wholeVersion(last.OperatorVersion, version)
+		status.Whole, status.Former = wholeVersion(last.OperatorVersion, version), nil
 		if owed = slices.Delete(owed, at, at+1); IsManual(status) {
 			owed = nil
 		}
@@ -284,9 +296,7 @@ func (s State) isRecreated() bool {
 	return s.Last != nil && s.Version != nil && !sameReference(s.Reference, s.Last.OperatorVersion) && sameContent(s.Version, s.LastVersion)
 }
 
-func sameReference(a, b corev1.ObjectReference) bool {
-	return a.Namespace == b.Namespace && a.Name == b.Name && a.UID == b.UID
-}
+func sameReference(a, b corev1.ObjectReference) bool { return former.Same(a, b) }
 
 // sameContent reports whether two OperatorVersions, read through the same schema, are equal but for the namespace of their Operator.
 func sameContent(a, b *kudo.OperatorVersionSpec) bool {
@@ -297,10 +307,10 @@ func sameContent(a, b *kudo.OperatorVersionSpec) bool {
 }
 
 // contentOf returns what identifies an OperatorVersion across objects.
-// Which clusters it supports changes nothing on those that it runs on, and earlier releases did not store it.
+// Which clusters it supports, and whether one can return from it, change nothing on those that it runs on, and earlier releases did not store either.
 func contentOf(version *kudo.OperatorVersionSpec) kudo.OperatorVersionSpec {
 	content := *version
-	content.Operator.Namespace, content.KubernetesVersion = "", ""
+	content.Operator.Namespace, content.KubernetesVersion, content.Returnable = "", "", false
 	content.Content = slices.Clone(content.Content)
 	for i := range content.Content {
 		content.Content[i].KubeVersion = ""

@@ -79,8 +79,9 @@ type Sensitive struct {
 	// recorded like this.
 	Rebased []kudo.StartedParameterFrom
 
-	// Lost is why the last execution cannot continue: the copies of its values are lost; empty if there are all.
-	Lost string
+	// Lost is why the last execution cannot continue: the copies of its values are lost; empty if there are all. FormerLost is the same for what was
+	// applied before another version.
+	Lost, FormerLost string
 }
 
 // UnresolvedError reports that a plan cannot start because values of sensitive parameters cannot be read.

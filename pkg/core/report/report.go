@@ -61,6 +61,8 @@ func reportable(status kudo.InstanceStatus) *kudo.InstanceStatus {
 		PlanStatus:         status.PlanStatus,
 		Execution:          status.Execution,
 		Whole:              status.Whole,
+		Former:             status.Former,
+		Returned:           status.Returned,
 		HandledRequests:    status.HandledRequests,
 		Inventory:          status.Inventory,
 		Tasks:              status.Tasks,

@@ -190,6 +190,9 @@ func (m Masker) Status(status kudo.InstanceStatus) kudo.InstanceStatus {
 		m.plan(&plan)
 		status.PlanStatus[name] = plan
 	}
+	if status.Returned != nil {
+		status.Returned.Cause = m.Text(status.Returned.Cause)
+	}
 	for i := range status.History {
 		status.History[i].Message = m.Text(status.History[i].Message)
 	}

@@ -8,7 +8,7 @@ import (
 
 // HistoryCause is why an execution started.
 //
-// +kubebuilder:validation:Enum=Install;Version;Parameters;ImageRegistries;Request;Parent;Retry;Owed;Removal;""
+// +kubebuilder:validation:Enum=Install;Version;Parameters;ImageRegistries;Request;Parent;Retry;Owed;Removal;Return;""
 type HistoryCause string
 
 const (
@@ -30,6 +30,8 @@ const (
 	CauseOwed HistoryCause = "Owed"
 	// CauseRemoval means that the Instance, or an ancestor, is being removed.
 	CauseRemoval HistoryCause = "Removal"
+	// CauseReturn means that another version has failed, and that the former one is applied again.
+	CauseReturn HistoryCause = "Return"
 )
 
 // HistoryOutcome is how an execution ended.

@@ -91,11 +91,30 @@ type InstanceSpec struct {
 	// +optional
 	IgnoreWindowsUntil *metav1.Time `json:"ignoreWindowsUntil,omitempty"`
 
+	// onFailure specifies what the agent does if the plan that applies another version fails: Stop, the default, leaves everything as the plan has left it,
+	// and Return applies the former version again, with its parameters, if the package of the failed version is returnable. It does not apply to children,
+	// which follow the plans of their parent. addon-manager sets it on the Instance of an add-on, from an annotation; users set it on others. Not part of
+	// KUDO's API.
+	// +optional
+	OnFailure FailurePolicy `json:"onFailure,omitempty"`
+
 	// drift specifies what the agent does about changes that other writers make to applied objects. Users set it, addon-manager never does. Not part
 	// of KUDO's API.
 	// +optional
 	Drift *DriftPolicy `json:"drift,omitempty"`
 }
+
+// FailurePolicy is what the agent does if the plan that applies another version fails.
+//
+// +kubebuilder:validation:Enum=Stop;Return;""
+type FailurePolicy string
+
+const (
+	// FailureStop leaves everything as the failed plan has left it. It is the default.
+	FailureStop FailurePolicy = "Stop"
+	// FailureReturn applies the former version again, with its parameters.
+	FailureReturn FailurePolicy = "Return"
+)
 
 // ClusterFacts are what the hub knows about a managed cluster. Users of the hub and the cluster itself write them.
 type ClusterFacts struct {
@@ -306,6 +325,9 @@ const (
 	ReasonPlanError = "PlanError"
 	// ReasonPlanFailed means that a plan failed or was cancelled that is still owed. The message states whether it will be retried.
 	ReasonPlanFailed = "PlanFailed"
+	// ReasonReturned means that a version has failed, and that the former one was applied again (spec.onFailure). In ConditionAvailable, it means that this
+	// one is available.
+	ReasonReturned = "Returned"
 	// ReasonSecretNotFound means that a plan waits for the value of a sensitive parameter: a Secret or its key is missing, or the plan may not
 	// get it. The message names the Secret.
 	ReasonSecretNotFound = "SecretNotFound"
@@ -370,6 +392,15 @@ type InstanceStatus struct {
 	// deploy still has to complete. Not part of KUDO's API.
 	// +optional
 	Whole *WholeVersion `json:"whole,omitempty"`
+
+	// former is what was completely applied before a plan for another version started. It is dropped once that plan is complete. Not part of KUDO's API.
+	// +optional
+	Former *FormerVersion `json:"former,omitempty"`
+
+	// returned records that a version has failed, and that the former one was applied again, or is being applied. Until the version, a parameter, a
+	// reference to a Secret or an image registry in the spec changes, the failed version does not start again. Not part of KUDO's API.
+	// +optional
+	Returned *Return `json:"returned,omitempty"`
 
 	// handledRequests lists the uids of the last manual plan requests (spec.planExecution) that were started, oldest first. A uid in the
 	// list starts nothing again. Not part of KUDO's API.
@@ -493,6 +524,10 @@ type Execution struct {
 	// +optional
 	Resume types.UID `json:"resume,omitempty"`
 
+	// return is true if the execution applies the former version because another one has failed.
+	// +optional
+	Return bool `json:"return,omitempty"`
+
 	// available is true if the Instance was available when the execution started: it then stays available as long as the workloads marked as
 	// available in the inventory are.
 	// +optional
@@ -534,6 +569,70 @@ const (
 	// OwedCancelled is the outcome of an execution that was cancelled.
 	OwedCancelled OwedOutcome = "Cancelled"
 )
+
+// FormerVersion is what was completely applied before a plan for another version started.
+type FormerVersion struct {
+	// operatorVersion is its namespace, name and uid on the hub.
+	OperatorVersion corev1.ObjectReference `json:"operatorVersion"`
+
+	// version of the operator, as in the OperatorVersion.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// parameters is a map of parameter names to values, as in the execution that applied them.
+	// +optional
+	// +mapType=atomic
+	Parameters map[string]string `json:"parameters,omitempty"`
+
+	// parametersFrom lists the references of sensitive parameters, with digests of the values.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	ParametersFrom []StartedParameterFrom `json:"parametersFrom,omitempty"`
+
+	// imageRegistries lists the registries whose images are pulled from mirrors.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	ImageRegistries []ImageRegistry `json:"imageRegistries,omitempty"`
+
+	// cluster describes the managed cluster to templates.
+	// +optional
+	Cluster *ClusterFacts `json:"cluster,omitempty"`
+
+	// kubernetesVersion is the version of the managed cluster, for templates that use .Capabilities.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+}
+
+// Return records that a version has failed, and that the former one is applied again.
+type Return struct {
+	// operatorVersion is the OperatorVersion that has failed: namespace, name and uid on the hub.
+	OperatorVersion corev1.ObjectReference `json:"operatorVersion"`
+
+	// from is the version that has failed, and to the former one, as in their OperatorVersions.
+	// +optional
+	From string `json:"from,omitempty"`
+	// +optional
+	To string `json:"to,omitempty"`
+
+	// plan and execution identify the execution that has failed.
+	Plan      string    `json:"plan"`
+	Execution types.UID `json:"execution"`
+
+	// cause is why it has failed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Cause string `json:"cause,omitempty"`
+
+	// wanted is a digest of what the spec asked for: the content of the version, parameters, references and image registries.
+	// +kubebuilder:validation:MaxLength=64
+	Wanted string `json:"wanted"`
+
+	// time is when the former version started to be applied again.
+	Time metav1.Time `json:"time"`
+}
 
 // WholeVersion is an OperatorVersion that was applied completely.
 type WholeVersion struct {

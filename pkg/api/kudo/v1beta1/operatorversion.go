@@ -100,6 +100,11 @@ type OperatorVersionSpec struct {
 	// +optional
 	Drift *PackageDrift `json:"drift,omitempty"`
 
+	// returnable declares that going back from this version to the one that ran before loses nothing, also if its plan has run only in part. Without it, an
+	// Instance whose plan for this version fails does not return (spec.onFailure). Not part of KUDO's API.
+	// +optional
+	Returnable bool `json:"returnable,omitempty"`
+
 	// permissions are the permissions that plans need on the managed cluster. If it is set, plans have exactly these permissions; otherwise
 	// they have those of the parent, of a service account, or of the agent. Not part of KUDO's API.
 	// +optional
