@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/former"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/sensitive"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
@@ -230,10 +231,21 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 		return nil, fmt.Errorf("nothing is applied for Instance %q because the API server drops its inventory: "+
 			"CustomResourceDefinition instances.kudo.dev is older than this agent; apply the one of this version", o.Instance.Name)
 	}
+	e.emitReturn(o, stored, status)
 	e.emitWait(o, stored, status)
 	e.emitDrift(o, stored, status)
 	e.emitEnd(o, status)
 	return committed, nil
+}
+
+// emitReturn emits an event if an Instance starts to apply its former version again.
+func (e *engine) emitReturn(o plan.Observation, before, after kudo.InstanceStatus) {
+	was, is := before.Returned, after.Returned
+	if is == nil || was != nil && was.Execution == is.Execution {
+		return
+	}
+	e.metrics.returns.WithLabelValues(operatorOf(o)).Inc()
+	e.events.Eventf(o.Instance, nil, corev1.EventTypeWarning, kudo.ReasonReturned, "Return", "%s", text.Prefix(former.Text(is), maxNoteBytes))
 }
 
 // emitWait emits an event if an Instance was suspended or resumed, or if a plan waits for a maintenance window.

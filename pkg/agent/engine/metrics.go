@@ -22,6 +22,8 @@ type metrics struct {
 	took *prometheus.HistogramVec
 	// retries counts executions of plans that started again by themselves, by operator and plan.
 	retries *prometheus.CounterVec
+	// returns counts returns to a former version, by operator.
+	returns *prometheus.CounterVec
 	// hooks counts hooks of charts that have ended, by operator, event and result (Succeeded or Failed).
 	hooks *prometheus.CounterVec
 	// rendering is the duration of renderings of charts, in seconds, by result (Rendered or Failed).
@@ -72,6 +74,10 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "addon_plan_retries_total",
 			Help: "Number of executions of plans that started again by themselves after one that timed out, by operator and plan.",
 		}, []string{"operator", "plan"}),
+		returns: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "addon_returns_total",
+			Help: "Number of Instances that started to apply their former version again because another one failed, by operator.",
+		}, []string{"operator"}),
 		hooks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "addon_chart_hooks_total",
 			Help: "Number of hooks of charts that have succeeded or failed, by operator, event and result.",
@@ -99,7 +105,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		waits:         map[types.NamespacedName]pending{},
 		drifts:        map[types.NamespacedName]string{},
 	}
-	var errs [10]error
+	var errs [11]error
 	m.ended, errs[0] = controller.Register(registry, m.ended)
 	m.took, errs[1] = controller.Register(registry, m.took)
 	m.waiting, errs[2] = controller.Register(registry, m.waiting)
@@ -110,6 +116,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m.comparisons, errs[7] = controller.Register(registry, m.comparisons)
 	m.drifted, errs[8] = controller.Register(registry, m.drifted)
 	m.repairs, errs[9] = controller.Register(registry, m.repairs)
+	m.returns, errs[10] = controller.Register(registry, m.returns)
 	return m, errors.Join(errs[:]...)
 }
 

@@ -235,7 +235,8 @@ func isComplete(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 		return false
 	}
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
-	return available != nil && available.Status == metav1.ConditionTrue && available.Reason != addonv1alpha1.ReasonUpdating
+	return available != nil && available.Status == metav1.ConditionTrue && available.Reason != addonv1alpha1.ReasonUpdating &&
+		available.Reason != kudo.ReasonReturned
 }
 
 // availableNode returns the line of an available add-on and, if it has an Instance, the result of its plan.

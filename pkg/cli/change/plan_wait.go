@@ -342,6 +342,8 @@ func (a awaitedPlan) hasEnded(view progress.View) (bool, error) {
 func (a awaitedPlan) requestEnded(instance *kudo.Instance) (bool, error) {
 	ran, last := instance.Status.PlanStatus[a.plan], instance.Status.Execution
 	switch isRequested := ran.UID == a.request || a.isResumedBy(last, ran); {
+	case instance.Status.Returned != nil && instance.Status.Returned.Execution == a.request:
+		return false, planstatus.ReturnOf(instance)
 	case isRequested && ran.Status == kudo.FatalError:
 		return false, planstatus.FailureOf(instance, a.plan)
 	case isRequested:

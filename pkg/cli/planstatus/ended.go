@@ -11,6 +11,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/core/former"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -28,6 +29,9 @@ func HasEnded(view progress.View) (bool, error) {
 	}
 	if !isIdle(view) {
 		return false, nil
+	}
+	if instance.Status.Returned != nil {
+		return false, ReturnOf(instance)
 	}
 	if failed := plan.ReachedState(instance.Status, nil).FailedOwed(); failed != "" {
 		return false, FailureOf(instance, failed)
@@ -57,6 +61,12 @@ func FailureOf(instance *kudo.Instance, name string) error {
 	return fmt.Errorf("plan %q of Instance %s on cluster %s failed: %s; see 'kubectl addon plan status %[2]s --cluster %[3]s', "+
 		"%[5]s: 'kubectl addon plan run %[2]s %[1]s --cluster %[3]s'%[6]s",
 		name, instance.Name, instance.Namespace, text.JoinMessage(instance.Status.PlanStatus[name].Message), advice, resumeAdvice(instance, name))
+}
+
+// ReturnOf returns the error for a version that has failed and was replaced by the former one, with the command that tries it again.
+func ReturnOf(instance *kudo.Instance) error {
+	return fmt.Errorf("cluster %[2]s: Instance %[1]q: %[3]s; fix the cause, and try it again: 'kubectl addon plan resume %[1]s --cluster %[2]s'",
+		instance.Name, instance.Namespace, text.JoinMessage(former.Text(instance.Status.Returned)))
 }
 
 // resumeAdvice names the command that resumes a failed plan; empty if it cannot be resumed, or if none of its steps can be skipped.

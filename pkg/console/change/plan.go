@@ -60,6 +60,9 @@ type Resumption struct {
 // Resume returns the request to resume the last execution of the Instance under that UID, and with changed parameters. The name of the plan is optional. It
 // returns an error if there is nothing to resume.
 func Resume(v progress.View, name string, uid types.UID, parameters map[string]string) (Resumption, error) {
+	if r := v.Instance.Status.Returned; r != nil && (name == "" || name == r.Plan) {
+		return tryAgain(v, uid, parameters)
+	}
 	if err := resumeProblem(v, name); err != nil {
 		return Resumption{}, err
 	}
@@ -88,6 +91,22 @@ func Resume(v progress.View, name string, uid types.UID, parameters map[string]s
 			default:
 				r.Steps = append(r.Steps, at)
 			}
+		}
+	}
+	return r, nil
+}
+
+// tryAgain is Resume for an Instance that has returned to its former version: the plan of the failed version runs again, from its beginning.
+func tryAgain(v progress.View, uid types.UID, parameters map[string]string) (Resumption, error) {
+	failed := v.Instance.Status.Returned
+	spec, warnings, err := specWith(v, kudo.PlanExecution{PlanName: failed.Plan, UID: uid, Resume: failed.Execution}, parameters)
+	r := Resumption{Spec: spec, Plan: failed.Plan, Warnings: warnings}
+	if err != nil || v.Version == nil {
+		return r, err
+	}
+	for _, phase := range v.Version.Spec.Plans[failed.Plan].Phases {
+		for _, step := range phase.Steps {
+			r.Steps = append(r.Steps, phase.Name+"/"+step.Name)
 		}
 	}
 	return r, nil

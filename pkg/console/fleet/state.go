@@ -21,7 +21,8 @@ const (
 	NotAvailable State = "NotAvailable"
 	Unknown      State = "Unknown"
 	Removing     State = "Removing"
-	// Blocked means that the last change cannot be applied (Resolved is False), so that what was installed before continues to run.
+	// Blocked means that the last change cannot be applied (Resolved is False), or that its version has failed and was replaced by the former one: what was
+	// installed before continues to run.
 	Blocked  State = "Blocked"
 	Degraded State = "Degraded"
 	// Waiting means that the last change is pending: OCM has not rolled it out to the cluster yet, for example. So is the next one of a suspended add-on.
@@ -112,6 +113,8 @@ func glimpseAt(object metav1.Object, conditions []metav1.Condition, health strin
 		return Glimpse{State: Removing, Reason: "Deleting"}
 	case healthy == nil || healthy.Status == metav1.ConditionUnknown:
 		return unhealthyGlimpse(Unknown, healthy, resolved)
+	case healthy.Reason == kudo.ReasonReturned: // Ready of an Instance is False then
+		return Glimpse{State: Blocked, Reason: healthy.Reason}
 	case healthy.Status == metav1.ConditionFalse:
 		return unhealthyGlimpse(NotAvailable, healthy, resolved)
 	}

@@ -9,6 +9,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/facts"
+	"github.com/tandem-addons/tandem/pkg/core/former"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -44,6 +45,10 @@ func (v View) Due() string {
 	if v.Version == nil {
 		return ""
 	}
+	reference := corev1.ObjectReference{Namespace: v.Version.Namespace, Name: v.Version.Name, UID: v.Version.UID}
+	if former.IsInForce(v.Instance.Status.Returned, v.Instance.Spec, reference, func() string { return "" }) {
+		return v.requested()
+	}
 	state := plan.ReachedState(v.Instance.Status, nil)
 	if state.LastStatus.IsRunning() {
 		state = state.AfterCompletion()
@@ -52,8 +57,17 @@ func (v View) Due() string {
 	state.Registries, state.Cluster = v.Instance.Spec.ImageRegistries, v.Instance.Spec.Cluster
 	state.Sensitive.From = plan.WithoutDigests(v.Instance.Spec.ParametersFrom)
 	state.Version = &v.Version.Spec
-	state.Reference = corev1.ObjectReference{Namespace: v.Version.Namespace, Name: v.Version.Name, UID: v.Version.UID}
+	state.Reference = reference
 	return plan.Due(state)
+}
+
+// requested returns the manually requested plan of the Instance that has not started yet; empty if there is none.
+func (v View) requested() string {
+	request := v.Instance.Spec.PlanExecution
+	if request.UID == "" || request.Cancel || plan.IsHandled(v.Instance.Status, request.UID) {
+		return ""
+	}
+	return request.PlanName
 }
 
 // Unseen reports whether the agent has not observed the last change of an Instance that waits for nothing else. A removal that has started

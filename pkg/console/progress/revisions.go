@@ -50,6 +50,7 @@ func (r Revision) VersionText() string {
 var causes = map[kudo.HistoryCause]string{
 	kudo.CauseInstall: "installation", kudo.CauseVersion: "version", kudo.CauseParameters: "parameters", kudo.CauseImageRegistries: "image registries",
 	kudo.CauseRequest: "manual", kudo.CauseParent: "parent", kudo.CauseRetry: "retry", kudo.CauseOwed: "owed", kudo.CauseRemoval: "removal",
+	kudo.CauseReturn: "return",
 }
 
 // maxNames is the number of changed parameters that a short text lists.

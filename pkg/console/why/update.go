@@ -13,6 +13,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/former"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -30,6 +31,12 @@ func (e *Explanation) explainPlan(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	running := e.view.Running(root)
 	for _, instance := range running {
 		e.addSentence("%s", e.runningText(addOn, root, instance))
+	}
+	if r := root.Status.Returned; r != nil && len(running) == 0 {
+		e.addSentence("Its Instance has returned: %s. Fix the cause, and try the version again, or change to another one.",
+			strings.TrimSuffix(text.JoinMessage(former.Text(r)), "."))
+		e.suggest("kubectl addon plan resume %s --cluster %s", root.Name, e.view.Name)
+		return
 	}
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	ready := meta.FindStatusCondition(root.Status.Conditions, kudo.ConditionReady)

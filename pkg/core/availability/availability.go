@@ -74,6 +74,8 @@ func byInstance(seen Seen, resolved *metav1.Condition) Judgement {
 		return judgement(metav1.ConditionFalse, kudo.ReasonPlanPending, "no plan has started yet")
 	case ready.Status == metav1.ConditionTrue:
 		return judgement(metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, ready.Message)
+	case updating != nil && updating.Status == metav1.ConditionTrue && updating.Reason == kudo.ReasonReturned:
+		return judgement(metav1.ConditionTrue, updating.Reason, updating.Message)
 	case updating != nil && updating.Status == metav1.ConditionTrue:
 		return judgement(metav1.ConditionTrue, addonv1alpha1.ReasonUpdating, updating.Message)
 	case updating != nil:

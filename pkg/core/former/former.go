@@ -101,11 +101,24 @@ func WithCause(r *kudo.Return, before kudo.InstanceStatus, now time.Time) *kudo.
 // maxCauseBytes is the number of bytes of a cause that are recorded.
 const maxCauseBytes = 1024
 
-// Wanted returns a digest of what the spec of an Instance asks for: a version with this digest of its content, parameters, references and image registries.
-// What else the spec contains, such as windows, a suspension or a request, asks for no other state.
-func Wanted(content string, spec kudo.InstanceSpec) string {
-	encoded, _ := json.Marshal([]any{content, spec.Parameters, spec.ParametersFrom, spec.ImageRegistries}) // strings always encode
+// Wanted returns a digest of what the spec of an Instance asks for beside its version: parameters, references and image registries. What else the spec
+// contains, such as windows, a suspension or a request, asks for no other state.
+func Wanted(spec kudo.InstanceSpec) string {
+	encoded, _ := json.Marshal(kudo.InstanceSpec{ // strings always encode
+		Parameters: spec.Parameters, ParametersFrom: spec.ParametersFrom, ImageRegistries: spec.ImageRegistries,
+	})
 	return fmt.Sprintf("%x", sha256.Sum256(encoded))
+}
+
+// IsInForce reports whether a return is in force, given the desired version and its content, whose digest is only computed if it is needed: the spec asks
+// for nothing else than when the version failed.
+func IsInForce(r *kudo.Return, spec kudo.InstanceSpec, version corev1.ObjectReference, content func() string) bool {
+	return r != nil && Wanted(spec) == r.Wanted && (Same(version, r.OperatorVersion) || content() == r.Content)
+}
+
+// IsRetry reports whether a request asks to try the failed version again after a return.
+func IsRetry(r *kudo.Return, request kudo.PlanExecution) bool {
+	return r != nil && !request.Cancel && request.PlanName == r.Plan && request.Resume != "" && request.Resume == r.Execution
 }
 
 // Text describes a return: which version has failed, which one runs again, and why.

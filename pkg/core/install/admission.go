@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/former"
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/resume"
@@ -282,7 +283,7 @@ func idleCancel(w write) []string {
 func idleResume(w write) []string {
 	request, status := w.after.Instance.Spec.PlanExecution, w.after.Instance.Status
 	switch {
-	case request.Resume == "" || request.Cancel || !w.requests() || isHandled(w.after.Instance):
+	case request.Resume == "" || request.Cancel || !w.requests() || isHandled(w.after.Instance), former.IsRetry(status.Returned, request):
 		return nil
 	case request.PlanName == "":
 		return []string{"spec.planExecution.resume has no effect without spec.planExecution.planName"}

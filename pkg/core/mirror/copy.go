@@ -113,7 +113,7 @@ func restore(wanted, existing *kudo.Instance) (*kudo.Instance, []Write) {
 }
 
 // acknowledge copies the hub's status of KudoOperator tasks, requests to cancel the running execution and for a diagnosis, whether it is suspended, its
-// maintenance windows if it has any, and what is done about drift. A running plan needs these even if the hub has not resolved the current spec.
+// maintenance windows if it has any, and what is done about drift and failures. A running plan needs these even if the hub has not resolved the current spec.
 func acknowledge(wanted, existing *kudo.Instance) []Write {
 	if !Mirrors(existing, wanted) {
 		return nil
@@ -122,7 +122,7 @@ func acknowledge(wanted, existing *kudo.Instance) []Write {
 	if request := wanted.Spec.PlanExecution; request.Cancel {
 		changed.Spec.PlanExecution = request // it starts nothing, and must reach a running plan even if the change cannot be mirrored
 	}
-	changed.Spec.Suspend, changed.Spec.Drift = wanted.Spec.Suspend, wanted.Spec.Drift.DeepCopy()
+	changed.Spec.Suspend, changed.Spec.Drift, changed.Spec.OnFailure = wanted.Spec.Suspend, wanted.Spec.Drift.DeepCopy(), wanted.Spec.OnFailure
 	if wanted.Spec.Windows != "" { // a user may have removed what the hub restores before it resolves the Instance
 		changed.Spec.Windows = wanted.Spec.Windows
 	}

@@ -136,7 +136,7 @@ func (o Observation) SettledAvailable(ready metav1.Condition, objects []Object, 
 	case ready.Reason == kudo.ReasonPlanPending || waitsToStart(ready.Reason):
 		return o.HeldAvailable(ready.Message, objects, children), time.Time{}
 	case ready.Reason == kudo.ReasonReturned:
-		return o.returnedAvailable(objects, withoutUpdating(children))
+		return o.returnedAvailable(ready.Message, objects, withoutUpdating(children))
 	case ready.Reason == kudo.ReasonUnhealthy:
 		children = withoutUpdating(children)
 		if Ready(o.Owner, objects, children).Status == metav1.ConditionTrue {
@@ -147,17 +147,17 @@ func (o Observation) SettledAvailable(ready metav1.Condition, objects []Object, 
 	return nil, time.Time{}
 }
 
-// returnedAvailable returns condition Available of an Instance that runs the former version because another one has failed: it serves as before.
-func (o Observation) returnedAvailable(objects []Object, children []Child) (*metav1.Condition, time.Time) {
+// returnedAvailable returns condition Available of an Instance that runs the former version because another one has failed, which the message says: it
+// serves as before.
+func (o Observation) returnedAvailable(message string, objects []Object, children []Child) (*metav1.Condition, time.Time) {
 	healthy := Ready(o.Owner, objects, children)
 	if healthy.Status == metav1.ConditionTrue {
-		message := fmt.Sprintf("version %s runs again, and all of its objects are healthy", o.Instance.Status.Returned.To)
 		return availability(metav1.ConditionTrue, kudo.ReasonReturned, message), time.Time{}
 	}
 	if pruning, until := o.pruningCondition(objects, children); pruning != nil {
 		return pruning, until
 	}
-	return availability(metav1.ConditionFalse, kudo.ReasonUnhealthy, healthy.Message), time.Time{}
+	return availability(metav1.ConditionFalse, kudo.ReasonUnhealthy, healthy.Message+"; "+message), time.Time{}
 }
 
 // HeldAvailable returns condition Available of an Instance whose plans wait to start, with that message in condition Ready; nil if that applies. If its

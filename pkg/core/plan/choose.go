@@ -300,7 +300,8 @@ func (s State) startReturn() (Choice, error) {
 	failed := s.Last.Owed[slices.IndexFunc(s.Last.Owed, func(o kudo.OwedPlan) bool { return o.Whole })].Plan
 	choice.Start.Return = true
 	choice.Returned = &kudo.Return{
-		OperatorVersion: s.Last.OperatorVersion, From: s.Failure.Version.Version, To: back.Version.Version, Plan: failed, Wanted: s.Wanted,
+		OperatorVersion: s.Last.OperatorVersion, From: s.Failure.Version.Version, To: back.Version.Version, Plan: failed,
+		Content: ContentDigest(s.Failure.Version), Wanted: s.Wanted,
 	}
 	return choice, nil
 }

@@ -469,14 +469,14 @@ func (o Observation) withReturn(s State) State {
 	status := o.Instance.Status
 	s.Returns = o.MayReturn() && s.Last != nil
 	s.Failure = former.Failure{Version: o.Running, Former: o.Former, Record: status.Former, Lost: o.Sensitive.FormerLost}
-	if s.Returns && s.FailedOwed() != "" && o.Desired != nil {
-		s.Wanted = former.Wanted(ContentDigest(o.Desired), o.Instance.Spec)
+	if s.Returns {
+		s.Wanted = former.Wanted(o.Instance.Spec)
 	}
 	r := status.Returned
 	if r == nil || s.Last == nil {
 		return s
 	}
-	if s.hasRequest() && s.Request.PlanName == r.Plan && s.Request.Resume == r.Execution {
+	if s.hasRequest() && former.IsRetry(r, s.Request) {
 		s.Again = s.Request.UID
 		return s
 	}
@@ -493,7 +493,8 @@ func (o Observation) MayReturn() bool {
 
 // withoutFormerReturn returns the status without a return that is no longer in force, because the spec asks for something else.
 func (o Observation) withoutFormerReturn(status kudo.InstanceStatus) kudo.InstanceStatus {
-	if status.Returned == nil || o.Desired == nil || former.Wanted(ContentDigest(o.Desired), o.Instance.Spec) == status.Returned.Wanted {
+	content := func() string { return ContentDigest(o.Desired) }
+	if status.Returned == nil || o.Desired == nil || former.IsInForce(status.Returned, o.Instance.Spec, o.Reference, content) {
 		return status
 	}
 	status = *status.DeepCopy()

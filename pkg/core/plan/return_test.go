@@ -124,9 +124,9 @@ func TestAReturnAppliesTheFormerValuesOnce(t *testing.T) {
 	if execution.OperatorVersion != one || execution.Parameters["PLAIN"] != "a" || execution.Parameters["BACKUP"] != "" || execution.Cluster.Name != "c1" {
 		t.Errorf("got %v", execution)
 	}
-	wanted := returned.Wanted
+	wanted, content := returned.Wanted, plan.ContentDigest(o.Desired)
 	if diff := cmp.Diff(&kudo.Return{
-		OperatorVersion: two, From: "2", To: "1", Plan: "deploy", Execution: "x", Cause: "no image", Wanted: wanted, Time: metav1.Time{Time: noon},
+		OperatorVersion: two, From: "2", To: "1", Plan: "deploy", Execution: "x", Cause: "no image", Content: content, Wanted: wanted, Time: metav1.Time{Time: noon},
 	}, returned); diff != "" || wanted == "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

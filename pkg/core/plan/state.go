@@ -67,7 +67,7 @@ type State struct {
 	Whole *kudo.WholeVersion
 
 	// Returns is true if the Instance returns to the former version once another one has failed, and Failure is what that depends on. Wanted is the digest
-	// of what is desired, if one has failed.
+	// of what is desired beside the version.
 	Returns bool
 	Failure former.Failure
 	Wanted  string

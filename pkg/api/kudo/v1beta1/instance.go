@@ -626,7 +626,9 @@ type Return struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Cause string `json:"cause,omitempty"`
 
-	// wanted is a digest of what the spec asked for: the content of the version, parameters, references and image registries.
+	// content is a digest of the content of the version that has failed, and wanted one of the parameters, references and image registries in the spec.
+	// +kubebuilder:validation:MaxLength=64
+	Content string `json:"content"`
 	// +kubebuilder:validation:MaxLength=64
 	Wanted string `json:"wanted"`
 
