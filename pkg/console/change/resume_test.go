@@ -27,6 +27,22 @@ func resumable(status kudo.ExecutionStatus, change ...func(*kudo.Instance)) prog
 	return v
 }
 
+func TestAReturnedVersionIsTriedAgain(t *testing.T) {
+	back := resumable(kudo.Complete, func(i *kudo.Instance) {
+		i.Status.Returned = &kudo.Return{From: "2", To: "1", Plan: "deploy", Execution: "failed"}
+	})
+	got, err := Resume(back, "", "new", nil)
+	if want := (kudo.PlanExecution{PlanName: "deploy", UID: "new", Resume: "failed"}); err != nil || got.Spec.PlanExecution != want {
+		t.Errorf("requested %+v, error %v", got.Spec.PlanExecution, err)
+	}
+	if diff := cmp.Diff([]string{"main/first", "main/second"}, got.Steps); diff != "" || len(got.Warnings) > 0 {
+		t.Errorf("(-want +got):\n%s\nwarnings %q", diff, got.Warnings)
+	}
+	if _, err := Resume(back, "backup", "new", nil); err == nil {
+		t.Error("another plan is resumed")
+	}
+}
+
 func TestResume(t *testing.T) {
 	const runs = `run the whole plan with 'kubectl addon plan run kafka deploy --cluster cluster1'`
 	const at = `Instance "kafka" on cluster "cluster1"`

@@ -40,6 +40,8 @@ func TestGlimpse(t *testing.T) {
 			"NotAvailable ParametersInvalid", "NotAvailable WaitingForConfiguration", "NotAvailable WaitingForDependencies"},
 		{"False NotInstalled", "True Lacks"}: {"NotAvailable NotInstalled", "NotAvailable NotInstalled", "NotAvailable NotInstalled",
 			"NotAvailable ParametersInvalid", "NotAvailable WaitingForConfiguration", "NotAvailable WaitingForDependencies"},
+		{"True Returned", "-"}:           {"Blocked Returned", "Blocked Returned", "Blocked Returned", "Blocked Returned", "Blocked Returned", "Blocked Returned"},
+		{"False Returned", "True Lacks"}: {"Blocked Returned", "Blocked Returned", "Blocked Returned", "Blocked Returned", "Blocked Returned", "Blocked Returned"},
 		{"True Works", "-"}: {"Available Works", "Available Works", "Available Works", "Blocked ParametersInvalid",
 			"Waiting WaitingForConfiguration", "Waiting WaitingForDependencies"},
 		{"True Works", "False Other"}: {"Available Works", "Available Works", "Available Works", "Blocked ParametersInvalid",

@@ -62,6 +62,10 @@ func upgraded(i *kudo.Instance) {
 	i.Status.Whole = &kudo.WholeVersion{OperatorVersion: corev1.ObjectReference{Name: "kafka-3.8.0-0.9.0"}}
 }
 
+func returned(i *kudo.Instance) {
+	i.Status.Returned = &kudo.Return{From: "1.0.0", To: "0.9.0", Plan: "upgrade", Execution: "failed", Cause: "no more disks"}
+}
+
 func cancelled(i *kudo.Instance) { i.Status.Execution.Owed[0].Outcome = kudo.OwedCancelled }
 
 // TestWhyExplainsUpdates covers add-ons whose plan runs, or has just failed: "Nothing to do." would be wrong.
@@ -161,6 +165,12 @@ func TestWhyExplainsUpdates(t *testing.T) {
 		},
 		"a plan that is complete, which the add-on does not report yet": {
 			alone(sample.Fails), instanceOf("shop", ready("True", kudo.ReasonHealthy, "", -time.Second)), available + "Nothing to do.\n",
+		},
+		"a return to the former version": {
+			alone(sample.Condition(addonv1alpha1.ConditionAvailable, "True", kudo.ReasonReturned, "version 1.0.0 has failed")),
+			instanceOf("shop", returned, upgraded, ready("False", kudo.ReasonReturned, "version 1.0.0 has failed", time.Second)),
+			available + "Its Instance has returned: version 1.0.0 has failed, and version 0.9.0 runs again: no more disks. " +
+				"Fix the cause, and try the version again, or change to another one.\n\n  kubectl addon plan resume shop --cluster cluster1\n",
 		},
 		"a plan that was cancelled": {
 			alone(planFailed), instanceOf("shop", runs("deploy", kudo.FatalError, time.Minute, "cancelled"), cancelled),

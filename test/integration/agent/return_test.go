@@ -121,7 +121,7 @@ var _ = Describe("An Instance whose upgrade fails", func() {
 		h.change(ctx, func(s *kudo.InstanceSpec) {
 			s.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "again", Resume: status.Returned.Execution}
 		})
-		Eventually(func() types.UID { return h.get(ctx).Status.Returned.DeepCopy().Execution }).Should(BeEquivalentTo("again"))
+		Eventually(func() *kudo.Return { return h.get(ctx).Status.Returned }).Should(HaveField("Execution", BeEquivalentTo("again")))
 		returns(ctx)
 
 		By("correcting the cause")
