@@ -1,9 +1,11 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -157,6 +159,39 @@ func lastExit(status *fields) string {
 		return exited
 	}
 	return ""
+}
+
+// Restart is the last restart of a container.
+type Restart struct {
+	Container string
+	// Count is how often it has restarted.
+	Count int64
+	// Time is when it did, by the clock of the node; zero if the status does not say.
+	Time time.Time
+	// Cause is how its former process ended.
+	Cause string
+}
+
+// Restarts returns the restarts of the containers of a pod, with init containers and sidecars, that have restarted. A container that has started once has not.
+func Restarts(pod *unstructured.Unstructured) []Restart {
+	f := &fields{object: pod.Object}
+	var restarts []Restart
+	for _, list := range containerLists {
+		for _, status := range f.list("status", list) {
+			count := status.integer(0, "restartCount")
+			if count <= 0 {
+				continue
+			}
+			var latest time.Time
+			for _, path := range [][]string{{"state", "running", "startedAt"}, {"state", "terminated", "startedAt"}, {"lastState", "terminated", "finishedAt"}} {
+				if at, err := time.Parse(time.RFC3339, status.text(path...)); err == nil && at.After(latest) {
+					latest = at
+				}
+			}
+			restarts = append(restarts, Restart{status.text("name"), count, latest, cmp.Or(lastExit(status), "its process ended")})
+		}
+	}
+	return restarts
 }
 
 // FailedContainer returns the first container of a pod that has failed and whose status does not say why, and whether that was its previous
