@@ -20,9 +20,10 @@ type Memory struct {
 	elapsed time.Duration
 	uptime  time.Duration
 
-	// wasRead means that the pods were read or tried to be at readAt. restarts are the restarts of each container that has any, once they were.
+	// wasRead means that the pods were read at readAt, or that this failed because of a problem. restarts are the restarts of each container that has any.
 	wasRead  bool
 	readAt   time.Duration
+	problem  string
 	restarts map[string]int64
 }
 
@@ -31,7 +32,7 @@ func (m Memory) withPods(uptime time.Duration, pods *Pods) Memory {
 	if pods == nil {
 		return m
 	}
-	m.wasRead, m.readAt = true, uptime
+	m.wasRead, m.readAt, m.problem = true, uptime, pods.Problem
 	if pods.isKnown() {
 		m.restarts = pods.Restarts
 	}

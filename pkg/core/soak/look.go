@@ -71,8 +71,10 @@ func (l *look) judgeHealthy() Decision {
 	switch {
 	case left > 0:
 		return l.decide(l.condition(kudo.ReasonSoaking, l.progress()), min(left, l.untilRead()))
+	case !l.Pods.isKnown() && l.next.problem != "":
+		return l.decide(l.condition(kudo.ReasonSoaking, "the Instance is healthy for long enough, but "+l.problem()), l.untilRead())
 	case !l.Pods.isKnown():
-		return l.decide(l.condition(kudo.ReasonSoaking, "the Instance is healthy for long enough, but "+l.Pods.problem()), min(l.untilRead(), minReadDelay))
+		return l.decide(l.condition(kudo.ReasonSoaking, l.progress()), minReadDelay)
 	}
 	l.record.CompletionTime = &metav1.Time{Time: l.Now.Truncate(time.Second)}
 	l.record.Failure = ""
@@ -103,8 +105,14 @@ func (l *look) condition(reason, message string) *metav1.Condition {
 func (l *look) limit() time.Duration { return min(l.HealthyFor, maxUnhealthy) }
 
 // untilRead returns the time until the pods may be read again.
-func (l *look) untilRead() time.Duration {
-	return max(Interval-l.next.age(l.Uptime), time.Millisecond)
+func (l *look) untilRead() time.Duration { return max(Interval-l.next.age(l.Uptime), time.Millisecond) }
+
+// problem returns why the pods are not known.
+func (l *look) problem() string {
+	if l.next.problem == "" {
+		return "pods were not read"
+	}
+	return "pods cannot be read: " + bound(l.next.problem)
 }
 
 // interrupt records an interruption of the time that counts, once.

@@ -52,14 +52,6 @@ func PodsOf(pods []unstructured.Unstructured) *Pods {
 
 func (p *Pods) isKnown() bool { return p != nil && p.Problem == "" }
 
-// problem returns why the pods are not known.
-func (p *Pods) problem() string {
-	if p == nil {
-		return "pods are not read yet"
-	}
-	return "pods cannot be read: " + bound(p.Problem)
-}
-
 // since returns the latest restart after the last one that is recorded, or that the process does not remember; nil if there is none. Clocks of nodes may be
 // set: a process that remembers the number of restarts does not need them.
 func (p *Pods) since(recorded *metav1.Time, m Memory) *Restart {

@@ -75,7 +75,7 @@ func Decide(o Observation) Decision {
 	case !complete:
 		return l.decide(condition(kudo.ReasonPlanPending, notCounting), 0)
 	case l.record == nil && !o.Pods.isKnown():
-		return l.decide(condition(kudo.ReasonSoaking, "the time does not count yet: "+o.Pods.problem()), l.untilRead())
+		return l.decide(condition(kudo.ReasonSoaking, "the time does not count yet: "+l.problem()), l.untilRead())
 	case l.record == nil:
 		l.record = &kudo.SoakStatus{Execution: o.Status.Execution.UID, LastRestart: latestOf(nil, o.Pods.Latest.Time)}
 	default:
@@ -93,9 +93,9 @@ func NeedsPods(o Observation) bool {
 	case age >= Interval:
 		ready, drifted := stateOf(o.Status)
 		return record == nil || drifted == nil && (ready == nil || record.Failure == "")
-	default: // the last look needs them, whenever the others were
+	default: // the last look needs new ones
 		l := look{Observation: o, record: record, next: o.Memory}
-		return record != nil && record.Since != nil && age >= minReadDelay && l.elapsed(&record.Since) >= o.HealthyFor
+		return record != nil && record.Since != nil && age >= minReadDelay && o.Memory.problem == "" && l.elapsed(&record.Since) >= o.HealthyFor
 	}
 }
 
