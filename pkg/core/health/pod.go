@@ -145,13 +145,9 @@ func failedContainer(f *fields) string {
 // example, has a message of the runtime; others may have written one.
 func lastExit(status *fields) string {
 	for _, state := range []string{"state", "lastState"} {
-		code := status.integer(0, state, "terminated", "exitCode")
-		if code == 0 {
+		exited := exitText(status, state)
+		if exited == "" {
 			continue
-		}
-		exited := fmt.Sprintf("exited with code %d", code)
-		if reason := status.text(state, "terminated", "reason"); reason != "" {
-			exited += " (" + truncate(reason) + ")"
 		}
 		if message := status.text(state, "terminated", "message"); message != "" {
 			exited += ": " + truncate(message)
@@ -168,7 +164,7 @@ type Restart struct {
 	Count int64
 	// Time is when it did, by the clock of the node; zero if the status does not say.
 	Time time.Time
-	// Cause is how its former process ended.
+	// Cause is how its former process ended: its exit code, and the reason of the runtime. It contains nothing that the process has written.
 	Cause string
 }
 
@@ -188,10 +184,23 @@ func Restarts(pod *unstructured.Unstructured) []Restart {
 					latest = at
 				}
 			}
-			restarts = append(restarts, Restart{status.text("name"), count, latest, cmp.Or(lastExit(status), "its process ended")})
+			restarts = append(restarts, Restart{status.text("name"), count, latest, cmp.Or(exitText(status, "lastState"), "its process ended")})
 		}
 	}
 	return restarts
+}
+
+// exitText describes how a container failed, in its current or last state, without its message; empty if it did not.
+func exitText(status *fields, state string) string {
+	code := status.integer(0, state, "terminated", "exitCode")
+	if code == 0 {
+		return ""
+	}
+	exited := fmt.Sprintf("exited with code %d", code)
+	if reason := status.text(state, "terminated", "reason"); reason != "" {
+		exited += " (" + truncate(reason) + ")"
+	}
+	return exited
 }
 
 // FailedContainer returns the first container of a pod that has failed and whose status does not say why, and whether that was its previous

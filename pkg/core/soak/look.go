@@ -30,16 +30,25 @@ func (l *look) completed() *metav1.Condition {
 
 // judge decides about an Instance whose plan is complete.
 func (l *look) judge() Decision {
-	switch unready, drifted := stateOf(l.Status); {
+	switch unready, drifted := l.state(); {
 	case unready != nil:
 		return l.judgeUnhealthy(unready.Message)
-	case drifted != nil:
-		l.interrupt(kudo.ReasonDrifted, drifted.Message)
-		l.stop()
-		return l.decide(l.condition(kudo.ReasonDrifted, "no time counts while objects differ from what was applied: "+bound(drifted.Message)), 0)
+	case drifted != "":
+		return l.judgeDrifted(drifted)
 	default:
 		return l.judgeHealthy()
 	}
+}
+
+// judgeDrifted waits until no object differs.
+func (l *look) judgeDrifted(message string) Decision {
+	l.interrupt(kudo.ReasonDrifted, message)
+	l.stop()
+	after := time.Duration(0)
+	if l.ChildDrift != "" { // its changes are not watched
+		after = Interval
+	}
+	return l.decide(l.condition(kudo.ReasonDrifted, "no time counts while objects differ from what was applied: "+bound(message)), after)
 }
 
 // judgeUnhealthy counts the time in which the Instance is not ready.

@@ -39,6 +39,9 @@ type Observation struct {
 	// Status is the status of the Instance, with the conditions Ready and Drifted of this look, and with the record of the last look.
 	Status kudo.InstanceStatus
 
+	// ChildDrift describes the drift of a child; empty if there is none.
+	ChildDrift string
+
 	// Pods is what was read of the pods of the Instance for this look; nil if they were not read.
 	Pods *Pods
 
@@ -84,15 +87,21 @@ func Decide(o Observation) Decision {
 	return l.judge()
 }
 
+// IsUnderWay reports whether a look depends on more than the status.
+func IsUnderWay(o Observation) bool {
+	record := recordOf(o.Status)
+	return o.HealthyFor > 0 && isComplete(o.Status) && (record == nil || record.CompletionTime == nil)
+}
+
 // NeedsPods reports whether a look needs the pods of the Instance. The Pods of the observation are ignored.
 func NeedsPods(o Observation) bool {
 	record := recordOf(o.Status)
 	switch age := o.Memory.age(o.Uptime); {
-	case o.HealthyFor <= 0, !isComplete(o.Status), record != nil && record.CompletionTime != nil:
+	case !IsUnderWay(o):
 		return false
 	case age >= Interval:
-		ready, drifted := stateOf(o.Status)
-		return record == nil || drifted == nil && (ready == nil || record.Failure == "")
+		unready, drifted := o.state()
+		return record == nil || drifted == "" && (unready == nil || record.Failure == "")
 	default: // the last look needs new ones
 		l := look{Observation: o, record: record, next: o.Memory}
 		return record != nil && record.Since != nil && age >= minReadDelay && o.Memory.problem == "" && l.elapsed(&record.Since) >= o.HealthyFor
@@ -134,15 +143,15 @@ func recordOf(status kudo.InstanceStatus) *kudo.SoakStatus {
 	return status.Soak.DeepCopy()
 }
 
-// stateOf returns the conditions because of which no time counts; nil if they do not prevent it.
-func stateOf(status kudo.InstanceStatus) (ready, drifted *metav1.Condition) {
-	if ready = meta.FindStatusCondition(status.Conditions, kudo.ConditionReady); ready != nil && ready.Status == metav1.ConditionTrue {
-		ready = nil
+// state returns condition Ready if it is not True, and what differs from what was applied: no time counts then.
+func (o Observation) state() (unready *metav1.Condition, drifted string) {
+	if ready := meta.FindStatusCondition(o.Status.Conditions, kudo.ConditionReady); ready == nil || ready.Status != metav1.ConditionTrue {
+		unready = ready
 	}
-	if meta.IsStatusConditionTrue(status.Conditions, kudo.ConditionDrifted) {
-		drifted = meta.FindStatusCondition(status.Conditions, kudo.ConditionDrifted)
+	if meta.IsStatusConditionTrue(o.Status.Conditions, kudo.ConditionDrifted) {
+		return unready, meta.FindStatusCondition(o.Status.Conditions, kudo.ConditionDrifted).Message
 	}
-	return ready, drifted
+	return unready, o.ChildDrift
 }
 
 func condition(reason, message string) *metav1.Condition {
