@@ -126,7 +126,7 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, admit f
 	}
 	status := r.status
 	status.ObservedGeneration = o.Instance.HubGeneration()
-	setReady(&status, r.ready, o)
+	setAt(&status, o.ReadyGeneration(), func() { setCondition(&status, r.ready, o.Now) })
 	setOrRemove(&status, kudo.ConditionWaiting, o.Waiting(status), o.Now)
 	setOrRemove(&status, kudo.ConditionAvailable, r.available, o.Now)
 	switch {
@@ -181,11 +181,12 @@ func setRequest(status *kudo.InstanceStatus, request *metav1.Condition, now time
 	}
 }
 
-// setReady sets condition Ready of a status. A change that a suspension or a maintenance window holds up has no condition Ready yet.
-func setReady(status *kudo.InstanceStatus, ready metav1.Condition, o plan.Observation) {
+// setAt sets conditions of a status that are of another generation than the one that it observes. A change that a suspension or a maintenance window holds up
+// has no condition Ready or Soaked yet.
+func setAt(status *kudo.InstanceStatus, generation int64, set func()) {
 	observed := status.ObservedGeneration
-	status.ObservedGeneration = o.ReadyGeneration()
-	setCondition(status, ready, o.Now)
+	status.ObservedGeneration = generation
+	set()
 	status.ObservedGeneration = observed
 }
 
@@ -234,6 +235,7 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 	e.emitReturn(o, stored, status)
 	e.emitWait(o, stored, status)
 	e.emitDrift(o, stored, status)
+	e.emitSoak(o, stored, status)
 	e.emitEnd(o, status)
 	return committed, nil
 }
@@ -285,6 +287,20 @@ func (e *engine) emitDrift(o plan.Observation, before, after kudo.InstanceStatus
 		e.events.Eventf(o.Instance, nil, corev1.EventTypeWarning, kudo.ReasonDrifted, "Compare", "%s", text.Prefix(is.Message, maxNoteBytes))
 	case is.Status == metav1.ConditionFalse:
 		e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, kudo.ReasonInSync, "Compare", "%s", is.Message)
+	}
+}
+
+// emitSoak emits an event if an Instance has been healthy for long enough, if its containers have restarted before, or if it has failed to be.
+func (e *engine) emitSoak(o plan.Observation, before, after kudo.InstanceStatus) {
+	was, is := meta.FindStatusCondition(before.Conditions, kudo.ConditionSoaked), meta.FindStatusCondition(after.Conditions, kudo.ConditionSoaked)
+	if is == nil || was != nil && was.Reason == is.Reason {
+		return
+	}
+	switch is.Reason {
+	case kudo.ReasonHealthyLongEnough:
+		e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, kudo.ConditionSoaked, "Soak", "%s", is.Message)
+	case kudo.ReasonRestarted, kudo.ReasonSoakFailed:
+		e.events.Eventf(o.Instance, nil, corev1.EventTypeWarning, is.Reason, "Soak", "%s", text.Prefix(is.Message, maxNoteBytes))
 	}
 }
 

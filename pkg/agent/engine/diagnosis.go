@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/diagnosis"
 	"github.com/tandem-addons/tandem/pkg/core/health"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/render"
+	"github.com/tandem-addons/tandem/pkg/core/soak"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -116,6 +119,89 @@ func (p *pass) logsOf(ctx context.Context, pod *unstructured.Unstructured, d *ku
 		logs = append(logs, log)
 	}
 	return logs
+}
+
+// withSoak returns a status with condition Soaked and its record, and when to look again; zero means never. Pods are read while the time counts.
+func (p *pass) withSoak(ctx context.Context, o plan.Observation, status kudo.InstanceStatus) (kudo.InstanceStatus, time.Duration) {
+	known, _ := p.soaks.Get(o.Instance.UID)
+	memory, _ := known.(soak.Memory)
+	seen := soak.Observation{Now: p.clock(), Uptime: time.Since(p.startTime), Status: status, Memory: memory}
+	if required := o.Instance.Spec.HealthyFor; required != nil && !o.IsLeaving() {
+		seen.HealthyFor = required.Duration
+	}
+	if soak.IsUnderWay(seen) {
+		p.readTree(ctx, o, &seen)
+	}
+	decision := soak.Decide(seen)
+	p.soaks.Remove(o.Instance.UID)
+	if decision.After > 0 {
+		p.soaks.Add(o.Instance.UID, decision.Memory)
+	}
+	status.Soak = decision.Record
+	status.Conditions = slices.Clone(status.Conditions) // they may be the stored ones
+	setAt(&status, o.ReadyGeneration(), func() { setOrRemove(&status, kudo.ConditionSoaked, decision.Condition, o.Now) })
+	return status, decision.After
+}
+
+// readTree reads the drift of the descendants of an Instance, and their pods and its own if they are needed.
+func (p *pass) readTree(ctx context.Context, o plan.Observation, seen *soak.Observation) {
+	x := p.executionOf(ctx, o)
+	tree := []*kudo.Instance{{ObjectMeta: o.Instance.ObjectMeta, Status: seen.Status}}
+	for _, descendant := range p.descendantsOf(ctx, o.Instance) {
+		switch child, err := p.readInstance(ctx, descendant.NamespacedName); {
+		case err != nil || !p.signer.IsSigned(child):
+			continue
+		case meta.IsStatusConditionTrue(child.Status.Conditions, kudo.ConditionDrifted):
+			seen.ChildDrift = fmt.Sprintf("Instance %s: %s", child.Name, meta.FindStatusCondition(child.Status.Conditions, kudo.ConditionDrifted).Message)
+			fallthrough
+		default:
+			tree = append(tree, child)
+		}
+	}
+	if !soak.NeedsPods(*seen) {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, diagnosisTimeout)
+	defer cancel()
+	var pods []unstructured.Unstructured
+	for _, i := range tree {
+		found, err := p.livePods(limited, x, i)
+		if err != nil {
+			seen.Pods = &soak.Pods{Problem: p.view.Masker().Text(err.Error())}
+			return
+		}
+		pods = append(pods, found...)
+	}
+	seen.Pods = soak.PodsOf(pods)
+}
+
+// livePods reads the pods of the workloads that the plans of an Instance have applied.
+func (p *pass) livePods(ctx context.Context, x *execution, i *kudo.Instance) ([]unstructured.Unstructured, error) {
+	owner := plan.Owner{Namespace: i.Namespace, Name: render.InstanceName(i.Name), UID: i.UID}
+	var pods []unstructured.Unstructured
+	for _, entry := range i.Status.Inventory {
+		if entry.Pending || entry.Manual || entry.Hook || !plan.HasPods(entry) {
+			continue
+		}
+		workload, err := p.objects.readEntry(ctx, entry, asSeen)
+		if err != nil {
+			return nil, err
+		}
+		if !owner.HasApplied(workload) {
+			continue
+		}
+		selector := plan.PodSelector(workload.Live)
+		if selector == nil {
+			pods = append(pods, *workload.Live)
+			continue
+		}
+		found, err := p.podsOf(ctx, x, workload.Live, selector)
+		if err != nil {
+			return nil, err
+		}
+		pods = append(pods, plan.PodsOf(workload.Live, found)...)
+	}
+	return pods, nil
 }
 
 // explain adds to the message of a slow or failed step what is wrong with the pods of its workload: that one cannot be created, an image that cannot

@@ -90,12 +90,16 @@ func (p *pass) run(ctx context.Context, instance *kudo.Instance) (written *kudo.
 	done = done.withRemark(p.view.Refused).mask(p.view.Masker())
 	status, after := done.statusOf(observed, instance.Status, p.budget.TryAccept)
 	status, again := p.withDiagnosis(ctx, observed, status)
-	after = soonest(after, p.view.After, again, p.untilWindow(observed, status))
+	status, look := p.withSoak(ctx, observed, status)
+	after = soonest(after, p.view.After, again, look, p.untilWindow(observed, status))
 	p.metrics.await(client.ObjectKeyFromObject(instance), waitOf(observed, status))
 	p.metrics.drift(client.ObjectKeyFromObject(instance), driftedOperator(observed, status))
 	written, err = p.commit(ctx, observed, instance.Status, status)
 	if written != nil {
 		p.remark(instance, done)
+	}
+	if err != nil { // what it remembers is not recorded
+		p.soaks.Remove(instance.UID)
 	}
 	switch {
 	case apierrors.IsConflict(err):

@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/mirror"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/render"
+	"github.com/tandem-addons/tandem/pkg/core/soak"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
 )
 
@@ -66,6 +67,7 @@ func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (pla
 			o.Running = &started.Spec
 		}
 	}
+	o.SoakFailure = soak.Failure(instance.Status)
 	if o.Former, err = e.formerVersion(ctx, o); err != nil {
 		return o, err
 	}
@@ -75,7 +77,8 @@ func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (pla
 // formerVersion returns what an Instance may return to now; nil if it does not exist.
 func (e *engine) formerVersion(ctx context.Context, o plan.Observation) (*kudo.OperatorVersionSpec, error) {
 	record, last := o.Instance.Status.Former, o.Instance.Status.Execution
-	if record == nil || !o.MayReturn() || former.Same(record.OperatorVersion, last.OperatorVersion) || plan.IsExecuting(o.Instance.Status) {
+	hasFailed := o.SoakFailure != "" || plan.ReachedState(o.Instance.Status, o.Running).FailedOwed() != ""
+	if record == nil || !hasFailed || !o.MayReturn() || former.Same(record.OperatorVersion, last.OperatorVersion) {
 		return nil, nil
 	}
 	version, err := e.filledVersion(ctx, o.Instance, mirror.VersionName(record.OperatorVersion))

@@ -36,6 +36,8 @@ func dropError(wanted, stored kudo.InstanceSpec) error {
 		dropped = "spec.windows"
 	case wanted.ClusterWindows != stored.ClusterWindows:
 		dropped = "spec.clusterWindows"
+	case wanted.HealthyFor != nil && stored.HealthyFor == nil:
+		dropped = "spec.healthyFor"
 	case wanted.PlanExecution.Resume != stored.PlanExecution.Resume:
 		dropped = "spec.planExecution.resume"
 	default:

@@ -2,6 +2,7 @@
 package former
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -93,7 +94,7 @@ func WithCause(r *kudo.Return, before kudo.InstanceStatus, now time.Time) *kudo.
 		return r.DeepCopy()
 	}
 	caused, failed := *r, before.PlanStatus[r.Plan]
-	caused.Execution, caused.Cause = failed.UID, text.Truncate(failed.Message, maxCauseBytes)
+	caused.Execution, caused.Cause = failed.UID, text.Truncate(cmp.Or(r.Cause, failed.Message), maxCauseBytes)
 	caused.Time = metav1.Time{Time: now.Truncate(time.Second)}
 	return &caused
 }

@@ -1,9 +1,11 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -143,13 +145,9 @@ func failedContainer(f *fields) string {
 // example, has a message of the runtime; others may have written one.
 func lastExit(status *fields) string {
 	for _, state := range []string{"state", "lastState"} {
-		code := status.integer(0, state, "terminated", "exitCode")
-		if code == 0 {
+		exited := exitText(status, state)
+		if exited == "" {
 			continue
-		}
-		exited := fmt.Sprintf("exited with code %d", code)
-		if reason := status.text(state, "terminated", "reason"); reason != "" {
-			exited += " (" + truncate(reason) + ")"
 		}
 		if message := status.text(state, "terminated", "message"); message != "" {
 			exited += ": " + truncate(message)
@@ -157,6 +155,52 @@ func lastExit(status *fields) string {
 		return exited
 	}
 	return ""
+}
+
+// Restart is the last restart of a container.
+type Restart struct {
+	Container string
+	// Count is how often it has restarted.
+	Count int64
+	// Time is when it did, by the clock of the node; zero if the status does not say.
+	Time time.Time
+	// Cause is how its former process ended: its exit code, and the reason of the runtime. It contains nothing that the process has written.
+	Cause string
+}
+
+// Restarts returns the restarts of the containers of a pod, with init containers and sidecars, that have restarted. A container that has started once has not.
+func Restarts(pod *unstructured.Unstructured) []Restart {
+	f := &fields{object: pod.Object}
+	var restarts []Restart
+	for _, list := range containerLists {
+		for _, status := range f.list("status", list) {
+			count := status.integer(0, "restartCount")
+			if count <= 0 {
+				continue
+			}
+			var latest time.Time
+			for _, path := range [][]string{{"state", "running", "startedAt"}, {"state", "terminated", "startedAt"}, {"lastState", "terminated", "finishedAt"}} {
+				if at, err := time.Parse(time.RFC3339, status.text(path...)); err == nil && at.After(latest) {
+					latest = at
+				}
+			}
+			restarts = append(restarts, Restart{status.text("name"), count, latest, cmp.Or(exitText(status, "lastState"), "its process ended")})
+		}
+	}
+	return restarts
+}
+
+// exitText describes how a container failed, in its current or last state, without its message; empty if it did not.
+func exitText(status *fields, state string) string {
+	code := status.integer(0, state, "terminated", "exitCode")
+	if code == 0 {
+		return ""
+	}
+	exited := fmt.Sprintf("exited with code %d", code)
+	if reason := status.text(state, "terminated", "reason"); reason != "" {
+		exited += " (" + truncate(reason) + ")"
+	}
+	return exited
 }
 
 // FailedContainer returns the first container of a pod that has failed and whose status does not say why, and whether that was its previous

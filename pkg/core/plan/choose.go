@@ -278,13 +278,25 @@ func (s State) withRequest(choice Choice, err error) (Choice, error) {
 	return choice, err
 }
 
-// mustReturn reports whether the plan for another version than the former one has failed, and the Instance returns in that case.
+// mustReturn reports whether another version than the former one has failed, and the Instance returns in that case.
 func (s State) mustReturn() bool {
-	i := -1
-	if s.Returns && s.Last != nil && s.Returned == nil && !s.LastStatus.IsRunning() {
-		i = slices.IndexFunc(s.Last.Owed, func(o kudo.OwedPlan) bool { return o.Whole && o.Outcome == kudo.OwedFailed })
+	return s.failed() != "" && (s.Failure.Record == nil || !sameReference(s.Failure.Record.OperatorVersion, s.Last.OperatorVersion))
+}
+
+// failed returns the plan that applies the complete OperatorVersion if it has failed, or if the Instance was not healthy for long enough after it; empty if
+// neither is the case, or if the Instance does not return then.
+func (s State) failed() string {
+	if !s.Returns || s.Last == nil || s.Returned != nil || s.LastStatus.IsRunning() {
+		return ""
 	}
-	return i >= 0 && (s.Failure.Record == nil || !sameReference(s.Failure.Record.OperatorVersion, s.Last.OperatorVersion))
+	if i := slices.IndexFunc(s.Last.Owed, func(o kudo.OwedPlan) bool { return o.Whole && o.Outcome == kudo.OwedFailed }); i >= 0 {
+		return s.Last.Owed[i].Plan
+	}
+	if s.SoakFailure == "" || !s.isWhole() {
+		return ""
+	}
+	name, _ := s.wholePlan() // it exists: it was applied
+	return name
 }
 
 // startReturn starts the plan that applies the former version, with its values, after the version of the last execution has failed.
@@ -297,10 +309,9 @@ func (s State) startReturn() (Choice, error) {
 	if err != nil {
 		return Choice{}, err
 	}
-	failed := s.Last.Owed[slices.IndexFunc(s.Last.Owed, func(o kudo.OwedPlan) bool { return o.Whole })].Plan
 	choice.Start.Return = true
 	choice.Returned = &kudo.Return{
-		OperatorVersion: s.Last.OperatorVersion, From: s.Failure.Version.Version, To: back.Version.Version, Plan: failed,
+		OperatorVersion: s.Last.OperatorVersion, From: s.Failure.Version.Version, To: back.Version.Version, Plan: s.failed(), Cause: s.SoakFailure,
 		Content: ContentDigest(s.Failure.Version), Wanted: s.Wanted,
 	}
 	return choice, nil

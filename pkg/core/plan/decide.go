@@ -63,6 +63,9 @@ type Observation struct {
 	// RetryDelay is the delay before the first retry of an owed plan; MinRetryDelay if zero.
 	RetryDelay time.Duration
 
+	// SoakFailure is why the Instance was not healthy for long enough after its last plan; empty if it was, or may still be.
+	SoakFailure string
+
 	// Unblocked is true if the applied objects and children that a failed plan waited for have become healthy since: its retry starts early.
 	Unblocked bool
 }
@@ -468,6 +471,7 @@ func (o Observation) State() State {
 func (o Observation) withReturn(s State) State {
 	status := o.Instance.Status
 	s.Returns = o.MayReturn() && s.Last != nil
+	s.SoakFailure = o.SoakFailure
 	s.Failure = former.Failure{Version: o.Running, Former: o.Former, Record: status.Former, Lost: o.Sensitive.FormerLost}
 	if s.Returns {
 		s.Wanted = former.Wanted(o.Instance.Spec)
@@ -489,6 +493,27 @@ func (o Observation) withReturn(s State) State {
 // MayReturn reports whether the Instance returns to the former version if another one fails. Children follow the plans of their parent.
 func (o Observation) MayReturn() bool {
 	return o.Instance.Spec.OnFailure == kudo.FailureReturn && !o.isChild() && !o.IsLeaving()
+}
+
+// withoutFormer returns the status without the former version once the plan for another one is complete, and the Instance cannot return any more: it was
+// healthy for long enough, if it has to be.
+func (o Observation) withoutFormer(status kudo.InstanceStatus) kudo.InstanceStatus {
+	if status.Former == nil || !IsWhole(status) || o.mayStillReturn(status) {
+		return status
+	}
+	status = *status.DeepCopy()
+	status.Former = nil
+	return status
+}
+
+// mayStillReturn reports whether an Instance whose plan for another version is complete may still return: it has not been healthy for long enough yet.
+func (o Observation) mayStillReturn(status kudo.InstanceStatus) bool {
+	if o.Instance == nil || !o.MayReturn() || sameReference(status.Former.OperatorVersion, status.Whole.OperatorVersion) {
+		return false
+	}
+	soak, required := status.Soak, o.Instance.Spec.HealthyFor
+	isOver := soak != nil && soak.CompletionTime != nil && (soak.Execution == status.Execution.UID || IsAside(status))
+	return required != nil && required.Duration > 0 && !isOver
 }
 
 // withoutFormerReturn returns the status without a return that is no longer in force, because the spec asks for something else.
@@ -525,7 +550,7 @@ func (o Observation) Normalize() Observation {
 		}
 		status.PlanStatus[last.Plan] = Normalize(last.Plan, o.Running.Plans[last.Plan], status.PlanStatus[last.Plan], last.UID, o.Now)
 	}
-	status = o.withoutFormerReturn(o.rescheduleTimedOut(status))
+	status = o.withoutFormer(o.withoutFormerReturn(o.rescheduleTimedOut(status)))
 	if equality.Semantic.DeepEqual(status, o.Instance.Status) {
 		return o
 	}

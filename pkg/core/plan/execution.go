@@ -83,7 +83,7 @@ func causeOf(before, execution *kudo.Execution, changed bool) kudo.HistoryCause 
 func (o Observation) Advance(status kudo.InstanceStatus, outcomes map[Task]Outcome) kudo.InstanceStatus {
 	name := status.Execution.Plan
 	last := Record(o.Running.Plans[name], status.PlanStatus[name], outcomes, o.Now)
-	status = recordLast(*status.DeepCopy(), o.Running, kudo.OwedFailed, last)
+	status = o.withoutFormer(recordLast(*status.DeepCopy(), o.Running, kudo.OwedFailed, last))
 	if status.Execution.Return || !canPass(last, outcomes) {
 		return status
 	}

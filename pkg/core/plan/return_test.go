@@ -70,6 +70,16 @@ func ended(o plan.Observation, outcome plan.Outcome) plan.Observation {
 
 var succeeded, failed = plan.Outcome{Status: kudo.Complete}, plan.Outcome{Status: kudo.FatalError, Message: "no such class", Passing: true}
 
+// unhealthy completes the plan, after which the Instance was not healthy for long enough.
+func unhealthy(o *plan.Observation) {
+	status := &o.Instance.Status
+	status.Execution.Owed, status.Whole.OperatorVersion = nil, two
+	ran := status.PlanStatus["deploy"]
+	ran.Status, ran.Message = kudo.Complete, ""
+	status.PlanStatus["deploy"] = ran
+	o.SoakFailure = "its containers restart again and again"
+}
+
 func TestWhenAnInstanceReturns(t *testing.T) {
 	onSpec := func(change func(*kudo.InstanceSpec)) func(*plan.Observation) {
 		return func(o *plan.Observation) { change(&o.Instance.Spec) }
@@ -93,14 +103,15 @@ func TestWhenAnInstanceReturns(t *testing.T) {
 		"its package is not returnable": {
 			o: upgradeFailed(func(o *plan.Observation) { o.Running.Returnable = false }), problem: "package kafka 2 does not declare that returning from it loses nothing",
 		},
-		"the former version is lost":      {o: upgradeFailed(func(o *plan.Observation) { o.Former = nil }), problem: `OperatorVersion "kafka-1.0.0", which ran before, is no longer on the managed cluster`},
-		"a former value is lost":          {o: upgradeFailed(func(o *plan.Observation) { o.Sensitive.FormerLost = "PASSWORD is lost" }), problem: "PASSWORD is lost"},
-		"nothing was applied before":      {o: upgradeFailed(onStatus(func(s *kudo.InstanceStatus) { s.Former = nil })), problem: "what ran before is not known"},
-		"the plan was cancelled":          {o: upgradeFailed(onStatus(func(s *kudo.InstanceStatus) { s.Execution.Owed[0].Outcome = kudo.OwedCancelled })), problem: `plan "deploy" failed`},
-		"another plan of it has failed":   {o: upgradeFailed(onStatus(func(s *kudo.InstanceStatus) { s.Execution.Owed[0].Whole = false })), problem: `plan "deploy" failed`},
-		"a parameter changes at the time": {o: upgradeFailed(onSpec(func(s *kudo.InstanceSpec) { s.Parameters["PLAIN"] = "c" })), want: "2"},
-		"it is suspended":                 {o: upgradeFailed(onSpec(func(s *kudo.InstanceSpec) { s.Suspend = true })), problem: `plan "deploy" failed`},
-		"it is being removed":             {o: upgradeFailed(requestRemoval, func(o *plan.Observation) { o.Running.Plans["cleanup"] = kudo.Plan{} }), want: "2"},
+		"the former version is lost":         {o: upgradeFailed(func(o *plan.Observation) { o.Former = nil }), problem: `OperatorVersion "kafka-1.0.0", which ran before, is no longer on the managed cluster`},
+		"a former value is lost":             {o: upgradeFailed(func(o *plan.Observation) { o.Sensitive.FormerLost = "PASSWORD is lost" }), problem: "PASSWORD is lost"},
+		"nothing was applied before":         {o: upgradeFailed(onStatus(func(s *kudo.InstanceStatus) { s.Former = nil })), problem: "what ran before is not known"},
+		"the plan was cancelled":             {o: upgradeFailed(onStatus(func(s *kudo.InstanceStatus) { s.Execution.Owed[0].Outcome = kudo.OwedCancelled })), problem: `plan "deploy" failed`},
+		"another plan of it has failed":      {o: upgradeFailed(onStatus(func(s *kudo.InstanceStatus) { s.Execution.Owed[0].Whole = false })), problem: `plan "deploy" failed`},
+		"a parameter changes at the time":    {o: upgradeFailed(onSpec(func(s *kudo.InstanceSpec) { s.Parameters["PLAIN"] = "c" })), want: "2"},
+		"it is suspended":                    {o: upgradeFailed(onSpec(func(s *kudo.InstanceSpec) { s.Suspend = true })), problem: `plan "deploy" failed`},
+		"it was not healthy for long enough": {o: upgradeFailed(unhealthy), want: "1"},
+		"it is being removed":                {o: upgradeFailed(requestRemoval, func(o *plan.Observation) { o.Running.Plans["cleanup"] = kudo.Plan{} }), want: "2"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			action := plan.Decide(test.o)
@@ -248,6 +259,15 @@ func TestWhatIsRecordedOfTheFormerVersion(t *testing.T) {
 	}
 	if done := ended(second, succeeded); done.Instance.Status.Former != nil {
 		t.Errorf("after the end, got %v", done.Instance.Status.Former)
+	}
+	second.Instance.Spec.OnFailure, second.Instance.Spec.HealthyFor = kudo.FailureReturn, &metav1.Duration{Duration: time.Hour}
+	waits := ended(second, succeeded)
+	if waits.Instance.Status.Former == nil {
+		t.Error("it is dropped before the Instance was healthy for long enough")
+	}
+	waits.Instance.Status.Soak = &kudo.SoakStatus{Execution: "u", CompletionTime: &metav1.Time{Time: noon}}
+	if waits = waits.Normalize(); waits.Instance.Status.Former != nil {
+		t.Error("it is kept after the Instance was healthy for long enough")
 	}
 	complete.Instance.Status.Execution.Parameters = map[string]string{"PLAIN": strings.Repeat("x", 70_000)}
 	if large := upgrade(complete, "2"); large.Instance.Status.Former != nil {

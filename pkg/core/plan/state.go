@@ -72,6 +72,9 @@ type State struct {
 	Failure former.Failure
 	Wanted  string
 
+	// SoakFailure is why the Instance was not healthy for long enough after its last plan; empty if it was, or may still be.
+	SoakFailure string
+
 	// Returned is a return that is in force: what is desired is then what the last execution has. Again is the request to try the failed version again,
 	// with which it is not in force.
 	Returned *kudo.Return
@@ -208,7 +211,7 @@ func recordEnd(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec, ou
 	case state == kudo.FatalError:
 		owed[at].Outcome, owed[at].RetryTime = outcome, nil
 	case state == kudo.Complete && owed[at].Whole:
-		status.Whole, status.Former = wholeVersion(last.OperatorVersion, version), nil
+		status.Whole = wholeVersion(last.OperatorVersion, version)
 		if owed = slices.Delete(owed, at, at+1); IsManual(status) {
 			owed = nil
 		}

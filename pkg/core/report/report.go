@@ -69,10 +69,12 @@ func reportable(status kudo.InstanceStatus) *kudo.InstanceStatus {
 		History:            status.History,
 		Diagnosis:          status.Diagnosis,
 		Drift:              status.Drift,
+		Soak:               status.Soak,
 		ObservedGeneration: status.ObservedGeneration,
 	}
 	for _, name := range []string{
 		kudo.ConditionReady, kudo.ConditionStalled, kudo.ConditionLastRequestSucceeded, kudo.ConditionWaiting, kudo.ConditionDrifted,
+		kudo.ConditionSoaked,
 	} {
 		if condition := meta.FindStatusCondition(status.Conditions, name); condition != nil {
 			part.Conditions = append(part.Conditions, *condition)

@@ -102,6 +102,16 @@ type InstanceSpec struct {
 	// of KUDO's API.
 	// +optional
 	Drift *DriftPolicy `json:"drift,omitempty"`
+
+	// healthyFor is how long the Instance has to be healthy after a plan before condition Soaked is True, at most a day: Ready, without drift, without a
+	// failed plan, and without a restart of its containers. A rollout counts the cluster as done only then. addon-manager sets it on the Instance of an
+	// add-on, from annotation kudo.dev/healthy-for; users set it on others. A change starts no plan. Not part of KUDO's API.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(ms|s|m|h)){1,4}$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('24h')",message="must be at most 24h"
+	HealthyFor *metav1.Duration `json:"healthyFor,omitempty"`
 }
 
 // FailurePolicy is what the agent does if the plan that applies another version fails.
@@ -439,6 +449,10 @@ type InstanceStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Drift []DriftedObject `json:"drift,omitempty"`
+
+	// soak records how long the Instance has been healthy since its plan: see spec.healthyFor. Not part of KUDO's API.
+	// +optional
+	Soak *SoakStatus `json:"soak,omitempty"`
 
 	// children is the list of the hub's acknowledgements of KudoOperator tasks. Not part of KUDO's API.
 	// +optional
