@@ -3,9 +3,11 @@ package agent
 import (
 	"context"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -141,5 +143,39 @@ var _ = Describe("An Instance whose upgrade fails", func() {
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed,
 			"the former version cannot be applied again: package app 2.0.0 does not declare that returning from it loses nothing"))
 		Consistently(func() string { return h.config(ctx, "-config") }).Should(Equal("two"))
+	})
+
+	It("returns although its plan was complete, if it is not healthy for long enough after it", func(ctx context.Context) {
+		h = newInstance(ctx, standard(), nil)
+		h.resolve(ctx)
+		h.rollOut(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		second := standard()
+		second.Version, second.Returnable = "2.0.0", true
+		second.Templates["extra.yaml"] = strings.ReplaceAll(second.Templates["config.yaml"], "-config", "-extra")
+		second.Tasks = append(second.Tasks, task("extra", kudo.TaskApply, "extra.yaml"))
+		second.Plans["deploy"] = serial("config", "app", "extra")
+		delete(second.Plans, "update")
+		push(ctx, h.name+"-2.0.0", second)
+		h.change(ctx, func(s *kudo.InstanceSpec) {
+			s.OperatorVersion.Name, s.OnFailure, s.HealthyFor = h.name+"-2.0.0", kudo.FailureReturn, &metav1.Duration{Duration: 5 * time.Second}
+			s.Parameters = map[string]string{"VALUE": "two"}
+		})
+		Eventually(func() *kudo.WholeVersion {
+			h.rollOut(ctx)
+			return h.get(ctx).Status.Whole
+		}).Should(HaveField("Version", "2.0.0"))
+		Expect(h.get(ctx).Status.Former).To(HaveField("Version", "1.0.0"))
+		app := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + "-app"}}
+		Expect(environment.EditStatus(ctx, managed, app, func(d *appsv1.Deployment) { d.Status.ReadyReplicas, d.Status.AvailableReplicas = 0, 0 })).To(Succeed())
+		Eventually(func() *kudo.Return { return h.get(ctx).Status.Returned }).Should(
+			And(HaveField("From", "2.0.0"), HaveField("Cause", ContainSubstring("replicas"))))
+		Eventually(func() metav1.Condition {
+			h.rollOut(ctx)
+			return h.ready(ctx)
+		}).Should(is(metav1.ConditionFalse, kudo.ReasonReturned, "version 2.0.0 has failed, and version 1.0.0 runs again: "))
+		Expect(h.config(ctx, "-config")).To(Equal("one"))
+		Eventually(func() string { return h.config(ctx, "-extra") }).Should(BeEmpty())
+		Expect(h.get(ctx).Status).To(And(HaveField("Former", BeNil()), HaveField("Soak", BeNil())))
 	})
 })
