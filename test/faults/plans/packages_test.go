@@ -12,7 +12,7 @@ func TestPackagesAreValid(t *testing.T) {
 	first, _ := depot("1.0.0")
 	second, _ := depot("2.0.0")
 	for _, version := range []*kudo.OperatorVersion{
-		gadgets("1.0.0"), gadgets("2.0.0"), branch("link", "1.0.0"), branch("root", "1.0.0", child("trunk-1.0.0", ""), child("side-1.0.0", "SIDE")),
+		gadgets("1.0.0"), gadgets("2.0.0"), fragile(), branch("link", "1.0.0"), branch("root", "1.0.0", child("trunk-1.0.0", ""), child("side-1.0.0", "SIDE")),
 		worker(), patient(), first, second,
 	} {
 		var problems []error
