@@ -73,7 +73,8 @@ func (a *addOns) SetUp(mgr manager.Manager) error {
 		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceOperatorVersions)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, a.pace.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
-			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, controller.ChangeIn(read.ViewWindows)))).
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, controller.ChangeIn(read.ViewWindows),
+				controller.ChangeIn(read.ViewHealthyFor)))).
 		Watches(&corev1.ConfigMap{}, a.pace.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceConfigMaps)),
 			builder.WithPredicates(controller.ChangeIn(read.ViewConfigMap))).
 		Watches(&clusterv1.ManagedCluster{}, controller.EnqueueFrom(a.reader.OnCluster), builder.WithPredicates(controller.DeletionStart())).
@@ -122,6 +123,8 @@ func (a *addOns) Reconcile(ctx context.Context, addOn *addonv1alpha1.ManagedClus
 	switch {
 	case apierrors.IsForbidden(refused), apierrors.IsInvalid(refused):
 		decision = decision.WithRejection(addOn, refused)
+	case isUndeclared(refused):
+		decision = decision.WithUndeclaredField(addOn, refused)
 	case refused != nil:
 		return controller.RetryConflict(refused)
 	}
@@ -130,6 +133,11 @@ func (a *addOns) Reconcile(ctx context.Context, addOn *addonv1alpha1.ManagedClus
 		a.emit(addOn, decision)
 	}
 	return controller.RetryConflict(errors.Join(refused, err))
+}
+
+// isUndeclared reports whether the API server has refused to apply an object because its resource definition lacks a field.
+func isUndeclared(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
 }
 
 // forget drops what is remembered of an add-on that does not exist.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -101,6 +102,7 @@ func instanceConfiguration(current, want *kudo.Instance) (*unstructured.Unstruct
 	}
 	setRegistries(spec, current, want)
 	setWindows(spec, current, want)
+	setHealthyFor(spec, current, want)
 	if want.Spec.InstallNamespace != "" {
 		spec["installNamespace"] = want.Spec.InstallNamespace
 	}
@@ -143,5 +145,12 @@ func staleCacheConflict(instance *kudo.Instance, what string) error {
 func setWindows(spec map[string]any, current, want *kudo.Instance) {
 	if want.Spec.Windows != "" || current != nil && current.Spec.Windows != "" {
 		spec["windows"] = want.Spec.Windows
+	}
+}
+
+// setHealthyFor sets how long the Instance has to be healthy after a plan, also to zero if others may have set the field.
+func setHealthyFor(spec map[string]any, current, want *kudo.Instance) {
+	if want.Spec.HealthyFor != nil || current != nil && current.Spec.HealthyFor != nil {
+		spec["healthyFor"] = ptr.Deref(want.Spec.HealthyFor, metav1.Duration{}).Duration.String()
 	}
 }

@@ -38,6 +38,9 @@ func Text(view progress.View) string {
 			terminal.WriteField(&b, kind, text)
 		}
 	}
+	if text := progress.ConditionText(instance.Status.Conditions, kudo.ConditionSoaked, ""); text != "" {
+		terminal.WriteField(&b, kudo.ConditionSoaked, text)
+	}
 	if view.Unreadable != nil {
 		fmt.Fprintf(&b, "\nOnly the plan status that the agent has reported is shown: reading OperatorVersion %q: %v\n",
 			instance.Spec.OperatorVersion.Name, view.Unreadable)

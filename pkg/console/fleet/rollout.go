@@ -51,7 +51,7 @@ func UnfinishedOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition *addonv1a
 			unfinished.WaitsFor, unfinished.Requires = dependency.AwaitedIn(resolved.Message)
 		}
 		return unfinished, true
-	case install.RolloutFailed:
+	case install.RolloutSoaking, install.RolloutFailed:
 		return unfinished, true
 	case install.RolloutDone:
 		return unfinished, isSoaking(addOn, definition, now)
@@ -107,6 +107,9 @@ func (p Peer) RolloutFailure() string {
 		if p.Instance != nil {
 			condition = meta.FindStatusCondition(p.Instance.Status.Conditions, kudo.ConditionReady)
 		}
+	}
+	if soaks := install.SoakCondition(p.AddOn.Status.Conditions); soaks != nil {
+		condition = soaks
 	}
 	if condition == nil {
 		return ""

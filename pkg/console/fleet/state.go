@@ -25,7 +25,8 @@ const (
 	// installed before continues to run.
 	Blocked  State = "Blocked"
 	Degraded State = "Degraded"
-	// Waiting means that the last change is pending: OCM has not rolled it out to the cluster yet, for example. So is the next one of a suspended add-on.
+	// Waiting means that the last change is pending: OCM has not rolled it out to the cluster yet, for example, or the cluster has to be healthy for longer
+	// after it. So is the next one of a suspended add-on.
 	Waiting    State = "Waiting"
 	Available  State = "Available"
 	NotEnabled State = "NotEnabled"
@@ -89,6 +90,9 @@ func (g Glimpse) Message(conditions []metav1.Condition, health string) string {
 			messages = append(messages, condition.Message)
 		}
 	}
+	if soaks := install.SoakCondition(conditions); soaks != nil && soaks.Reason == g.Reason && len(messages) == 0 {
+		messages = append(messages, soaks.Message)
+	}
 	if len(messages) == 2 {
 		return strings.TrimSuffix(messages[0], ".") + "; blocked: " + messages[1]
 	}
@@ -128,6 +132,8 @@ func glimpseAt(object metav1.Object, conditions []metav1.Condition, health strin
 		return Glimpse{State: Waiting, Reason: resolved.Reason}
 	case meta.IsStatusConditionTrue(conditions, kudo.ConditionWaiting):
 		return Glimpse{State: Waiting, Reason: meta.FindStatusCondition(conditions, kudo.ConditionWaiting).Reason}
+	case install.SoakCondition(conditions) != nil:
+		return Glimpse{State: Waiting, Reason: install.SoakCondition(conditions).Reason}
 	default:
 		return Glimpse{State: Available, Reason: healthy.Reason}
 	}

@@ -44,7 +44,7 @@ type AddOnStatus struct {
 
 // The conditions that `plan status` shows, in order.
 var (
-	InstanceConditions = []string{kudo.ConditionResolved, kudo.ConditionReady, kudo.ConditionWaiting, kudo.ConditionDrifted}
+	InstanceConditions = []string{kudo.ConditionResolved, kudo.ConditionReady, kudo.ConditionWaiting, kudo.ConditionDrifted, kudo.ConditionSoaked}
 	AddOnConditions    = []string{addonv1alpha1.ConditionAvailable, addonv1alpha1.ConditionDegraded, addonv1alpha1.ConditionResolved}
 )
 

@@ -78,7 +78,7 @@ func eachAddOn(ctx context.Context, c client.Reader, visit func(*addonv1alpha1.M
 // isRollingOut reports whether a rollout has started on the cluster of the add-on, and not ended there.
 func isRollingOut(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	state := install.RolloutStateOf(addOn, nil)
-	return state == install.RolloutProgressing || state == install.RolloutFailed
+	return state == install.RolloutProgressing || state == install.RolloutSoaking || state == install.RolloutFailed
 }
 
 // instanceOf returns the Instance of an add-on that was read with its cluster, or reads it; nil if it does not exist or cannot be read.

@@ -2,6 +2,7 @@ package why
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -22,7 +23,8 @@ func (e *Explanation) awaitRollout(addOn *addonv1alpha1.ManagedClusterAddOn, res
 	}
 	e.queued = append(e.queued, addOn.Name)
 	subject := fmt.Sprintf("The rollout of %s has not reached cluster %s", addOn.Name, e.view.Name)
-	failed, progressing := e.peersIn(addOn.Name, install.RolloutFailed), e.peersIn(addOn.Name, install.RolloutProgressing)
+	failed, soaking := e.peersIn(addOn.Name, install.RolloutFailed), e.peersIn(addOn.Name, install.RolloutSoaking)
+	progressing := e.peersIn(addOn.Name, install.RolloutProgressing)
 	switch {
 	case len(failed) > 0:
 		e.addSentence("%s, because it has failed on %s. Fix the cause there to continue the rollout.", subject, text.List(failures(failed), maxPeers))
@@ -30,7 +32,11 @@ func (e *Explanation) awaitRollout(addOn *addonv1alpha1.ManagedClusterAddOn, res
 			e.suggest("kubectl addon why %s --cluster %s", addOn.Name, peer.AddOn.Namespace)
 		}
 	case len(progressing) > 0:
-		e.addSentence("%s yet: it is in progress on %s.", subject, text.List(clustersOf(progressing), maxPeers))
+		e.addSentence("%s yet: it is in progress on %s.", subject, text.List(clustersOf(slices.Concat(progressing, soaking)), maxPeers))
+		e.explainDeadlock(addOn.Name)
+		e.suggest("kubectl addon get %s", addOn.Name)
+	case len(soaking) > 0:
+		e.addSentence("%s yet: it waits for %s.", subject, text.List(failures(soaking), maxPeers))
 		e.explainDeadlock(addOn.Name)
 		e.suggest("kubectl addon get %s", addOn.Name)
 	default:
@@ -38,6 +44,35 @@ func (e *Explanation) awaitRollout(addOn *addonv1alpha1.ManagedClusterAddOn, res
 		e.suggestDetails(addOn)
 		e.suggest("kubectl describe clustermanagementaddon %s", addOn.Name)
 	}
+}
+
+// explainSoak states why a rollout does not count the cluster as done although the plan of the add-on is complete, if that is the case.
+func (e *Explanation) explainSoak(addOn *addonv1alpha1.ManagedClusterAddOn) {
+	soaks := install.SoakCondition(addOn.Status.Conditions)
+	if soaks == nil {
+		return
+	}
+	e.addSentence("The rollout of %s does not count cluster %s as done yet: %s.", addOn.Name, e.view.Name, reasonText(soaks))
+	switch soaks.Reason {
+	case addonv1alpha1.ReasonHealthyForInvalid:
+		e.suggestAnnotated(addOn, soaks.Message)
+	case addonv1alpha1.ReasonAgentOutdated:
+		e.suggest("kubectl addon version --cluster %s", e.view.Name)
+	default:
+		e.suggestDetails(addOn)
+	}
+}
+
+// annotatedConfig matches the AddOnDeploymentConfig with a malformed time.
+var annotatedConfig = regexp.MustCompile(`^annotation kudo\.dev/healthy-for of AddOnDeploymentConfig ([a-z0-9.-]+)/([a-z0-9.-]+) is malformed`)
+
+// suggestAnnotated suggests the command that edits the object with a malformed annotation that a message names.
+func (e *Explanation) suggestAnnotated(addOn *addonv1alpha1.ManagedClusterAddOn, message string) {
+	if of := annotatedConfig.FindStringSubmatch(message); of != nil {
+		e.suggest("kubectl edit addondeploymentconfig %s --namespace %s", of[2], of[1])
+		return
+	}
+	e.suggest("kubectl edit clustermanagementaddon %s", addOn.Name)
 }
 
 // awaitOthers states which changes that the add-on waits for have not been rolled out to the cluster; false if there are none.

@@ -374,6 +374,7 @@ func (e *Explanation) explainLastVerdict(addOn *addonv1alpha1.ManagedClusterAddO
 func (e *Explanation) explainOwnProblems(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	e.explainUndefined(addOn, e.view.See(addOn.Name))
 	e.explainHoldUp(addOn)
+	e.explainSoak(addOn)
 	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
 	if degraded != nil && degraded.Status == metav1.ConditionTrue && !dependency.IsReason(degraded.Reason) {
 		e.addSentence("It reports that it is degraded for a reason other than its dependencies: %s.", reasonText(degraded))

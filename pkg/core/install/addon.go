@@ -132,6 +132,13 @@ func (d Decision) WithRejection(addOn *addonv1alpha1.ManagedClusterAddOn, why er
 	return d
 }
 
+// WithUndeclaredField returns the decision after the API server has refused the desired Instance because its resource definition lacks a field of it.
+func (d Decision) WithUndeclaredField(addOn *addonv1alpha1.ManagedClusterAddOn, why error) Decision {
+	d.Resolved = withRemarks(resolvedCondition([]Problem{{kudo.ReasonFieldNotStored, fmt.Sprintf("CustomResourceDefinition instances.kudo.dev on the hub lacks a field of "+
+		"the add-on's Instance: apply crds/ of the version of addon-manager on the hub: %v", why)}}, "", addOn.Generation), d.Remarks)
+	return d
+}
+
 // OwnedBy reports whether the Instance belongs to the add-on, and not to a user or an earlier add-on of the same name.
 func OwnedBy(instance *kudo.Instance, addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	owner := metav1.GetControllerOf(instance)
@@ -227,7 +234,7 @@ func (a AddOn) rolloutProblems(config Reference, hash string) []Problem {
 }
 
 // remarksOn lists the parts of the configuration that have no effect: variables that are not defined, constraints on what is no dependency, another install namespace than that of the
-// existing Instance, which never moves, malformed maintenance windows, and references to Secrets that the package may not get.
+// existing Instance, which never moves, malformed maintenance windows and times, and references to Secrets that the package may not get.
 func remarksOn(a AddOn, own, want *kudo.Instance, ignored []string) []string {
 	var remarks []string
 	if len(ignored) > 0 {
@@ -244,6 +251,9 @@ func remarksOn(a AddOn, own, want *kudo.Instance, ignored []string) []string {
 	}
 	if problem := WindowsProblem(want.Spec.Windows); problem != "" {
 		remarks = append(remarks, fmt.Sprintf("annotation %s of the AddOnDeploymentConfig is malformed, and no plan starts: %s", kudo.AnnotationWindows, problem))
+	}
+	if problem := a.healthyForProblem(); problem != "" {
+		remarks = append(remarks, problem)
 	}
 	if remark := unreadable(want, a.Version, func(string) bool { return true }); remark != "" {
 		remarks = append(remarks, remark)
@@ -308,8 +318,12 @@ func desiredInstance(a AddOn, own *kudo.Instance, given given) *kudo.Instance {
 	}
 	// Blocking owner deletion requires permission on the owner's finalizers, and nothing here uses foreground deletion.
 	instance.OwnerReferences[0].BlockOwnerDeletion = nil
-	if own != nil {
+	required, _, malformed := a.healthyFor()
+	if instance.Spec.HealthyFor = required; own != nil {
 		instance.Spec.InstallNamespace = own.Spec.InstallNamespace
+		if malformed != "" {
+			instance.Spec.HealthyFor = own.Spec.HealthyFor
+		}
 	}
 	return instance
 }
@@ -401,5 +415,5 @@ func Matches(current, want *kudo.Instance) bool {
 		current.Spec.OperatorVersion.Namespace == want.Spec.OperatorVersion.Namespace &&
 		current.Spec.OperatorVersion.Name == want.Spec.OperatorVersion.Name &&
 		current.Spec.InstallNamespace == want.Spec.InstallNamespace && current.Spec.Windows == want.Spec.Windows &&
-		SameValues(current.Spec, want.Spec)
+		sameTime(current.Spec.HealthyFor, want.Spec.HealthyFor) && SameValues(current.Spec, want.Spec)
 }

@@ -19,6 +19,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/soak"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Rollout is what OCM's addon-manager needs to follow the rollout of a configuration of a plan-based add-on: the same data that
@@ -45,7 +47,10 @@ const (
 	RolloutWaiting RolloutState = "Waiting"
 	// RolloutProgressing means that the configuration is being applied.
 	RolloutProgressing RolloutState = "Progressing"
-	// RolloutFailed means that the plan has failed, or that the configuration is invalid. This blocks the clusters that wait.
+	// RolloutSoaking means that the plan is complete, and that the cluster has to be healthy for longer before it counts as done.
+	RolloutSoaking RolloutState = "Soaking"
+	// RolloutFailed means that the plan has failed, that the cluster is not healthy after it, or that the configuration is invalid. This blocks the clusters that
+	// wait.
 	RolloutFailed RolloutState = "Failed"
 )
 
@@ -57,7 +62,7 @@ func SupportedConfigs() []upstream.ConfigGroupResource {
 // RolloutOf returns the rollout data for OCM; nil if OCM does not manage the add-on's configuration. marked is the current mark.
 //
 // A configuration has reached the cluster once the add-on's Instance has it and is Ready with it: a plan that fails sets no mark and so
-// blocks the rollout. Later changes of the add-on's health do not remove the mark. The next configuration removes it as soon as the
+// blocks the rollout. If the configuration requires that (kudo.dev/healthy-for), it has to be healthy for a time after its plan, too. Later changes of its health do not remove the mark. The next configuration removes it as soon as the
 // Instance gets it: a rollback has to complete again. An invalid configuration reaches no Instance, so it is never marked.
 func RolloutOf(a AddOn, marked string) *Rollout {
 	if !IsPlanManaged(a.Definition) || !isManagedByOCM(a.Definition, a.ManagedAddOn) {
@@ -68,24 +73,63 @@ func RolloutOf(a AddOn, marked string) *Rollout {
 		Message: "no plan has completed with the add-on's current configuration yet",
 	}}
 	wanted, decision := mark(a.ManagedAddOn.Status.ConfigReferences), Decide(a)
+	reason, message := soakingReason(a, decision.Instance)
 	switch {
 	case wanted == "":
-	case wanted == marked || isUpToDate(a.OwnInstance(), decision.Instance, a.Version):
+	case wanted == marked || reason == "" && isUpToDate(a.OwnInstance(), decision.Instance, a.Version):
 		rollout.Mark = wanted
 		rollout.Applied.Status, rollout.Applied.Reason = metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete
 		rollout.Applied.Message = "a plan has completed with the add-on's current configuration"
 	case decision.Instance != nil:
 		rollout.Mark = ""
+		if reason != "" {
+			rollout.Applied.Reason, rollout.Applied.Message = reason, message
+		}
 	}
-	rollout.State = rolloutState(a.ManagedAddOn, a.OwnInstance(), decision.Resolved, rollout.Applied.Status == metav1.ConditionTrue)
+	rollout.State = rolloutState(a.ManagedAddOn, a.OwnInstance(), decision.Resolved, &rollout.Applied)
 	return rollout
 }
+
+// soakingReason returns why a cluster whose plan is complete is not done yet, as reason and message of condition ManifestApplied; empty if nothing prevents it, or
+// if the plan is not complete. A malformed time is never reached.
+func soakingReason(a AddOn, want *kudo.Instance) (reason, message string) {
+	if problem := a.healthyForProblem(); problem != "" {
+		return addonv1alpha1.ReasonHealthyForInvalid, problem
+	}
+	own := a.OwnInstance()
+	if want == nil || want.Spec.HealthyFor == nil || !isUpToDate(own, want, a.Version) || soak.IsOver(own) {
+		return "", ""
+	}
+	const opening = "a plan has completed with the add-on's current configuration, which has to be healthy for "
+	required := opening + want.Spec.HealthyFor.Duration.String() + ": "
+	switch soaked := meta.FindStatusCondition(own.Status.Conditions, kudo.ConditionSoaked); {
+	case soaked == nil:
+		return addonv1alpha1.ReasonAgentOutdated, required + "the agent of the cluster does not report that, because its version is too old: upgrade it"
+	case soaked.Reason == kudo.ReasonSoakFailed:
+		return addonv1alpha1.ReasonSoakFailed, required + text.Truncate(text.OneLine(soaked.Message), maxSoakMessage)
+	default:
+		return addonv1alpha1.ReasonSoaking, required + text.Truncate(text.OneLine(soaked.Message), maxSoakMessage)
+	}
+}
+
+// SoakCondition returns condition ManifestApplied of an add-on if its plan is complete, and the cluster is not done all the same; nil otherwise.
+func SoakCondition(conditions []metav1.Condition) *metav1.Condition {
+	applied := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionManifestApplied)
+	if applied == nil || applied.Status != metav1.ConditionFalse || applied.Reason == addonv1alpha1.ReasonPlanNotComplete ||
+		!slices.Contains(addonv1alpha1.RolloutReasons(), applied.Reason) {
+		return nil
+	}
+	return applied
+}
+
+// maxSoakMessage is the maximum length of what an agent says about condition Soaked.
+const maxSoakMessage = 2048
 
 // RolloutStateOf returns the progress as the conditions of the add-on and its Instance report it. The Instance may be nil.
 func RolloutStateOf(addOn *addonv1alpha1.ManagedClusterAddOn, own *kudo.Instance) RolloutState {
 	conditions := addOn.Status.Conditions
 	state := rolloutState(addOn, own, meta.FindStatusCondition(conditions, addonv1alpha1.ConditionResolved),
-		meta.IsStatusConditionTrue(conditions, addonv1alpha1.ConditionManifestApplied))
+		meta.FindStatusCondition(conditions, addonv1alpha1.ConditionManifestApplied))
 	available := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionAvailable)
 	if state == RolloutProgressing && own == nil && available != nil && available.Reason == kudo.ReasonPlanFailed {
 		return RolloutFailed
@@ -93,16 +137,22 @@ func RolloutStateOf(addOn *addonv1alpha1.ManagedClusterAddOn, own *kudo.Instance
 	return state
 }
 
-// rolloutState returns the progress, given the add-on's Instance and condition Resolved, which may be nil, and whether the configuration that
-// OCM desires is applied.
-func rolloutState(addOn *addonv1alpha1.ManagedClusterAddOn, own *kudo.Instance, resolved *metav1.Condition, applied bool) RolloutState {
+// rolloutState returns the progress, given the add-on's Instance and conditions Resolved and ManifestApplied. Each may be nil.
+func rolloutState(addOn *addonv1alpha1.ManagedClusterAddOn, own *kudo.Instance, resolved, applied *metav1.Condition) RolloutState {
+	if applied == nil {
+		applied = &metav1.Condition{}
+	}
 	switch {
 	case !meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ConditionConfigured):
 		return RolloutWaiting
-	case applied:
+	case applied.Status == metav1.ConditionTrue:
 		return RolloutDone
 	case own != nil && hasFailed(own), IsLasting(resolved):
 		return RolloutFailed
+	case applied.Reason == addonv1alpha1.ReasonSoakFailed, applied.Reason == addonv1alpha1.ReasonHealthyForInvalid:
+		return RolloutFailed
+	case applied.Reason == addonv1alpha1.ReasonSoaking, applied.Reason == addonv1alpha1.ReasonAgentOutdated:
+		return RolloutSoaking
 	default:
 		return RolloutProgressing
 	}

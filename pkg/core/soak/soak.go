@@ -5,6 +5,8 @@
 package soak
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,6 +27,8 @@ const (
 	minRestarts  = 3
 	// maxMessage is the maximum length of a recorded message.
 	maxMessage = 1024
+	// maxSource is the maximum length of a text that specifies a time.
+	maxSource = 64
 )
 
 // Observation is what a decision depends on.
@@ -118,6 +122,19 @@ func Failure(status kudo.InstanceStatus) string {
 		return record.Failure
 	}
 	return ""
+}
+
+// Max is the maximum time for which an Instance has to be healthy.
+const Max = 24 * time.Hour
+
+// Parse returns the time that a text specifies. Zero means none.
+func Parse(source string) (time.Duration, error) {
+	const want = "want a time of at most 24h, such as 10m"
+	parsed, err := time.ParseDuration(strings.TrimSpace(text.Prefix(source, maxSource)))
+	if err != nil || parsed < 0 || parsed > Max || parsed%time.Second != 0 {
+		return 0, fmt.Errorf("%s: %s, in whole seconds", text.Quote(source), want)
+	}
+	return parsed, nil
 }
 
 // IsOver reports whether an Instance has been healthy for long enough at its current generation, according to its status on the hub.

@@ -62,7 +62,7 @@ func (r *rollouts) SetUp(mgr manager.Manager) error {
 		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(r.addOns.ConfiguredWith(addonv1alpha1.ResourceOperatorVersions)),
 			builder.WithPredicates(controller.Existence(), controller.AfterStart())).
 		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, r.pace.EnqueueFrom(r.addOns.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, controller.ChangeIn(read.ViewHealthyFor)), controller.AfterStart())).
 		Watches(&corev1.ConfigMap{}, r.pace.EnqueueFrom(r.addOns.ConfiguredWith(addonv1alpha1.ResourceConfigMaps)),
 			builder.WithPredicates(controller.ChangeIn(read.ViewConfigMap), controller.AfterStart())).
 		WatchesRawSource(source.Kind(r.marks, manifestWork(), marked)).
@@ -180,8 +180,7 @@ func (r *rollouts) releaseStatus(
 			return fmt.Errorf("deleting ManifestWork %s: %w", client.ObjectKeyFromObject(mark), err)
 		}
 	}
-	operations := apply.Release(addOn.Status.Conditions, addonv1alpha1.ConditionManifestApplied,
-		addonv1alpha1.ReasonPlanComplete, addonv1alpha1.ReasonPlanNotComplete)
+	operations := apply.Release(addOn.Status.Conditions, addonv1alpha1.ConditionManifestApplied, addonv1alpha1.RolloutReasons()...)
 	if len(operations) == 0 {
 		return nil
 	}
@@ -268,10 +267,14 @@ type reachedView struct {
 	generation int64
 	version    types.UID
 	ready      controller.ConditionView
+	soaked     controller.ConditionView
 }
 
 func viewReached(i *kudo.Instance) reachedView {
-	view := reachedView{generation: i.Generation, ready: controller.ViewCondition(i.Status.Conditions, kudo.ConditionReady)}
+	view := reachedView{
+		generation: i.Generation, ready: controller.ViewCondition(i.Status.Conditions, kudo.ConditionReady),
+		soaked: controller.ViewCondition(i.Status.Conditions, kudo.ConditionSoaked),
+	}
 	if i.Status.Execution != nil {
 		view.version = i.Status.Execution.OperatorVersion.UID
 	}

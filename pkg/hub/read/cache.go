@@ -40,6 +40,9 @@ func Trim(object any) (any, error) {
 		o.Status = plan.MigrateStatus(o.Status, nil) // while all plan states are there
 		o.Status.PlanStatus, o.Status.Inventory, o.Status.History = install.Progress(o.Status), nil, nil
 		o.Status.Diagnosis, o.Status.Drift = nil, nil
+		if o.Status.Soak != nil {
+			o.Status.Soak = &kudo.SoakStatus{Execution: o.Status.Soak.Execution}
+		}
 	case *addonv1alpha1.ManagedClusterAddOn:
 		noted := installNotes(o)
 		trimMetadata(o)

@@ -95,6 +95,11 @@ func ViewWindows(config *addonv1alpha1.AddOnDeploymentConfig) string {
 	return install.AnnotatedWindows(config)
 }
 
+// ViewHealthyFor returns how long the add-ons that use an AddOnDeploymentConfig have to be healthy, for a predicate.
+func ViewHealthyFor(config *addonv1alpha1.AddOnDeploymentConfig) string {
+	return config.Annotations[kudo.AnnotationHealthyFor]
+}
+
 // ViewPassedOn returns what the hub passes on of a ManagedCluster, for comparison.
 func ViewPassedOn(cluster *clusterv1.ManagedCluster) [2]string {
 	return [2]string{ViewFacts(cluster), install.AnnotatedWindows(cluster)}

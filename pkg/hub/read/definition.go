@@ -116,14 +116,16 @@ func (v DefinedView) changesVersion(other DefinedView) bool {
 
 // DefinitionView holds the fields of a ClusterManagementAddOn that the add-on controller depends on.
 type DefinitionView struct {
-	defined DefinedView
-	managed bool
+	defined    DefinedView
+	managed    bool
+	healthyFor string
 }
 
 // ViewDefinition returns the view for a predicate.
 func ViewDefinition(d *addonv1alpha1.ClusterManagementAddOn) DefinitionView {
 	return DefinitionView{
-		defined: ViewDefined(d),
-		managed: len(d.Status.DefaultConfigReferences)+len(d.Status.InstallProgressions) > 0,
+		defined:    ViewDefined(d),
+		managed:    len(d.Status.DefaultConfigReferences)+len(d.Status.InstallProgressions) > 0,
+		healthyFor: d.Annotations[kudo.AnnotationHealthyFor],
 	}
 }

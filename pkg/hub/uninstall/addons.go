@@ -168,7 +168,7 @@ func isWritten(condition metav1.Condition, runs bool) bool {
 	case addonv1alpha1.ConditionResolved:
 		return !runs
 	case addonv1alpha1.ConditionManifestApplied:
-		return !runs && (condition.Reason == addonv1alpha1.ReasonPlanComplete || condition.Reason == addonv1alpha1.ReasonPlanNotComplete)
+		return !runs && slices.Contains(addonv1alpha1.RolloutReasons(), condition.Reason)
 	case addonv1alpha1.ConditionAddOnsRemaining:
 		return true
 	default:

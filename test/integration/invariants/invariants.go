@@ -54,7 +54,7 @@ var allowed = map[string]map[string][]string{
 		addOn: {`.metadata.finalizers`},
 		instance: {
 			`.metadata.ownerReferences`, `.metadata.annotations.kudo.dev/allow-deletion`,
-			`.spec.operatorVersion`, `.spec.parameters`, `.spec.parametersFrom`, `.spec.imageRegistries`, `.spec.installNamespace`, `.spec.windows`,
+			`.spec.operatorVersion`, `.spec.parameters`, `.spec.parametersFrom`, `.spec.imageRegistries`, `.spec.installNamespace`, `.spec.windows`, `.spec.healthyFor`,
 		},
 	},
 	"addon-manager-instance": {
@@ -74,7 +74,7 @@ var allowed = map[string]map[string][]string{
 			`.status.execution`, `.status.whole`, `.status.handledRequests`, `.status.planStatus`, `.status.inventory`, `.status.tasks`, `.status.history`,
 			`.status.observedGeneration`, `.status.conditions[type="Ready"]`, `.status.conditions[type="Stalled"]`,
 			`.status.conditions[type="LastRequestSucceeded"]`, `.status.conditions[type="Waiting"]`,
-			`.status.conditions[type="Drifted"]`, `.status.drift`, `.status.diagnosis`,
+			`.status.conditions[type="Drifted"]`, `.status.drift`, `.status.soak`, `.status.conditions[type="Soaked"]`, `.status.diagnosis`,
 		},
 	},
 }

@@ -45,11 +45,24 @@ const (
 	ReasonNotInstalled = "NotInstalled"
 )
 
-// The reason of ConditionManifestApplied, in addition to ReasonPlanComplete, for a plan-based add-on.
+// The reasons of ConditionManifestApplied, in addition to ReasonPlanComplete, for a plan-based add-on.
 const (
 	// ReasonPlanNotComplete means that no plan has completed yet with the add-on's current configuration.
 	ReasonPlanNotComplete = "PlanNotComplete"
+	// ReasonSoaking means that the plan is complete, and that the add-on has to be healthy for longer before a rollout counts the cluster as done.
+	ReasonSoaking = "Soaking"
+	// ReasonSoakFailed means that the add-on was unhealthy for too long after its plan, or that its containers restart again and again.
+	ReasonSoakFailed = "SoakFailed"
+	// ReasonHealthyForInvalid means that annotation kudo.dev/healthy-for of the configuration is malformed: a rollout does not continue.
+	ReasonHealthyForInvalid = "HealthyForInvalid"
+	// ReasonAgentOutdated means that the agent of the cluster does not report for how long the add-on is healthy.
+	ReasonAgentOutdated = "AgentOutdated"
 )
+
+// RolloutReasons are the reasons of ConditionManifestApplied of a plan-based add-on.
+func RolloutReasons() []string {
+	return []string{ReasonPlanComplete, ReasonPlanNotComplete, ReasonSoaking, ReasonSoakFailed, ReasonHealthyForInvalid, ReasonAgentOutdated}
+}
 
 // The reasons of ConditionAddOnsRemaining.
 const (
