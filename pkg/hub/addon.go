@@ -74,7 +74,7 @@ func (a *addOns) SetUp(mgr manager.Manager) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, a.pace.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, controller.ChangeIn(read.ViewWindows),
-				controller.ChangeIn(read.ViewHealthyFor)))).
+				controller.ChangeIn(read.ViewHealthyFor), controller.ChangeIn(read.ViewOnFailure)))).
 		Watches(&corev1.ConfigMap{}, a.pace.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceConfigMaps)),
 			builder.WithPredicates(controller.ChangeIn(read.ViewConfigMap))).
 		Watches(&clusterv1.ManagedCluster{}, controller.EnqueueFrom(a.reader.OnCluster), builder.WithPredicates(controller.DeletionStart())).

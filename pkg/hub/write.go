@@ -103,6 +103,7 @@ func instanceConfiguration(current, want *kudo.Instance) (*unstructured.Unstruct
 	setRegistries(spec, current, want)
 	setWindows(spec, current, want)
 	setHealthyFor(spec, current, want)
+	setOnFailure(spec, current, want)
 	if want.Spec.InstallNamespace != "" {
 		spec["installNamespace"] = want.Spec.InstallNamespace
 	}
@@ -145,6 +146,13 @@ func staleCacheConflict(instance *kudo.Instance, what string) error {
 func setWindows(spec map[string]any, current, want *kudo.Instance) {
 	if want.Spec.Windows != "" || current != nil && current.Spec.Windows != "" {
 		spec["windows"] = want.Spec.Windows
+	}
+}
+
+// setOnFailure sets what the agent does if a plan for another version fails, also to nothing if others may have set the field.
+func setOnFailure(spec map[string]any, current, want *kudo.Instance) {
+	if want.Spec.OnFailure != "" || current != nil && current.Spec.OnFailure != "" {
+		spec["onFailure"] = string(want.Spec.OnFailure)
 	}
 }
 

@@ -234,7 +234,7 @@ func (a AddOn) rolloutProblems(config Reference, hash string) []Problem {
 }
 
 // remarksOn lists the parts of the configuration that have no effect: variables that are not defined, constraints on what is no dependency, another install namespace than that of the
-// existing Instance, which never moves, malformed maintenance windows and times, and references to Secrets that the package may not get.
+// existing Instance, which never moves, malformed maintenance windows, times and policies, and references to Secrets that the package may not get.
 func remarksOn(a AddOn, own, want *kudo.Instance, ignored []string) []string {
 	var remarks []string
 	if len(ignored) > 0 {
@@ -253,6 +253,9 @@ func remarksOn(a AddOn, own, want *kudo.Instance, ignored []string) []string {
 		remarks = append(remarks, fmt.Sprintf("annotation %s of the AddOnDeploymentConfig is malformed, and no plan starts: %s", kudo.AnnotationWindows, problem))
 	}
 	if problem := a.healthyForProblem(); problem != "" {
+		remarks = append(remarks, problem)
+	}
+	if _, problem := a.onFailure(); problem != "" {
 		remarks = append(remarks, problem)
 	}
 	if remark := unreadable(want, a.Version, func(string) bool { return true }); remark != "" {
@@ -318,6 +321,7 @@ func desiredInstance(a AddOn, own *kudo.Instance, given given) *kudo.Instance {
 	}
 	// Blocking owner deletion requires permission on the owner's finalizers, and nothing here uses foreground deletion.
 	instance.OwnerReferences[0].BlockOwnerDeletion = nil
+	instance.Spec.OnFailure, _ = a.onFailure()
 	required, _, malformed := a.healthyFor()
 	if instance.Spec.HealthyFor = required; own != nil {
 		instance.Spec.InstallNamespace = own.Spec.InstallNamespace
@@ -415,5 +419,5 @@ func Matches(current, want *kudo.Instance) bool {
 		current.Spec.OperatorVersion.Namespace == want.Spec.OperatorVersion.Namespace &&
 		current.Spec.OperatorVersion.Name == want.Spec.OperatorVersion.Name &&
 		current.Spec.InstallNamespace == want.Spec.InstallNamespace && current.Spec.Windows == want.Spec.Windows &&
-		sameTime(current.Spec.HealthyFor, want.Spec.HealthyFor) && SameValues(current.Spec, want.Spec)
+		current.Spec.OnFailure == want.Spec.OnFailure && sameTime(current.Spec.HealthyFor, want.Spec.HealthyFor) && SameValues(current.Spec, want.Spec)
 }

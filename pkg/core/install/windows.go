@@ -10,6 +10,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/soak"
 	"github.com/tandem-addons/tandem/pkg/core/window"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // AnnotatedWindows returns the maintenance windows in the annotation of a ManagedCluster or an AddOnDeploymentConfig; empty if it has none.
@@ -35,20 +36,10 @@ func WindowsProblem(source string) string {
 // healthyFor returns how long the cluster has to be healthy after a plan of the add-on, according to the last AddOnDeploymentConfig that says so, or the
 // definition; nil if none does. If that is malformed, it returns the annotated object, and the problem.
 func (a AddOn) healthyFor() (required *metav1.Duration, annotated, problem string) {
-	for _, name := range slices.Backward(a.Configuration.DeploymentConfigs) {
-		if config := a.DeploymentConfigs[name]; config != nil {
-			if source, is := config.Annotations[kudo.AnnotationHealthyFor]; is {
-				return parseHealthyFor(source, "AddOnDeploymentConfig "+name.String())
-			}
-		}
+	source, of := a.annotation(kudo.AnnotationHealthyFor)
+	if of == "" {
+		return nil, "", ""
 	}
-	if source, is := a.Definition.GetAnnotations()[kudo.AnnotationHealthyFor]; is {
-		return parseHealthyFor(source, fmt.Sprintf("ClusterManagementAddOn %q", a.Definition.Name))
-	}
-	return nil, "", ""
-}
-
-func parseHealthyFor(source, of string) (*metav1.Duration, string, string) {
 	parsed, err := soak.Parse(source)
 	switch {
 	case err != nil:
@@ -57,6 +48,35 @@ func parseHealthyFor(source, of string) (*metav1.Duration, string, string) {
 		return nil, "", ""
 	default:
 		return &metav1.Duration{Duration: parsed}, "", ""
+	}
+}
+
+// annotation returns the value of an annotation of the last AddOnDeploymentConfig that has it, or of the definition, and a description of that object; empty
+// if none has it.
+func (a AddOn) annotation(key string) (value, of string) {
+	for _, name := range slices.Backward(a.Configuration.DeploymentConfigs) {
+		if config := a.DeploymentConfigs[name]; config != nil {
+			if value, is := config.Annotations[key]; is {
+				return value, "AddOnDeploymentConfig " + name.String()
+			}
+		}
+	}
+	if value, is := a.Definition.GetAnnotations()[key]; is {
+		return value, fmt.Sprintf("ClusterManagementAddOn %q", a.Definition.Name)
+	}
+	return "", ""
+}
+
+// onFailure returns what the agent does if a plan for another version fails, and why the annotation that says so is malformed; empty if it is not, or if there
+// is none.
+func (a AddOn) onFailure() (policy kudo.FailurePolicy, problem string) {
+	value, of := a.annotation(kudo.AnnotationOnFailure)
+	switch policy = kudo.FailurePolicy(value); policy {
+	case "", kudo.FailureStop, kudo.FailureReturn:
+		return policy, ""
+	default:
+		return "", fmt.Sprintf("annotation %s of %s is %s, and an upgrade that fails stops: set it to Stop or Return, or remove it",
+			kudo.AnnotationOnFailure, of, text.Quote(value))
 	}
 }
 

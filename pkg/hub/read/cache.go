@@ -39,7 +39,7 @@ func Trim(object any) (any, error) {
 	case *kudo.Instance:
 		o.Status = plan.MigrateStatus(o.Status, nil) // while all plan states are there
 		o.Status.PlanStatus, o.Status.Inventory, o.Status.History = install.Progress(o.Status), nil, nil
-		o.Status.Diagnosis, o.Status.Drift = nil, nil
+		o.Status.Diagnosis, o.Status.Drift, o.Status.Former = nil, nil, nil
 		if o.Status.Soak != nil {
 			o.Status.Soak = &kudo.SoakStatus{Execution: o.Status.Soak.Execution}
 		}

@@ -100,6 +100,11 @@ func ViewHealthyFor(config *addonv1alpha1.AddOnDeploymentConfig) string {
 	return config.Annotations[kudo.AnnotationHealthyFor]
 }
 
+// ViewOnFailure returns what happens to the add-ons that use an AddOnDeploymentConfig if a plan for another version fails, for a predicate.
+func ViewOnFailure(config *addonv1alpha1.AddOnDeploymentConfig) string {
+	return config.Annotations[kudo.AnnotationOnFailure]
+}
+
 // ViewPassedOn returns what the hub passes on of a ManagedCluster, for comparison.
 func ViewPassedOn(cluster *clusterv1.ManagedCluster) [2]string {
 	return [2]string{ViewFacts(cluster), install.AnnotatedWindows(cluster)}

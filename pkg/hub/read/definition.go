@@ -119,6 +119,7 @@ type DefinitionView struct {
 	defined    DefinedView
 	managed    bool
 	healthyFor string
+	onFailure  string
 }
 
 // ViewDefinition returns the view for a predicate.
@@ -127,5 +128,6 @@ func ViewDefinition(d *addonv1alpha1.ClusterManagementAddOn) DefinitionView {
 		defined:    ViewDefined(d),
 		managed:    len(d.Status.DefaultConfigReferences)+len(d.Status.InstallProgressions) > 0,
 		healthyFor: d.Annotations[kudo.AnnotationHealthyFor],
+		onFailure:  d.Annotations[kudo.AnnotationOnFailure],
 	}
 }

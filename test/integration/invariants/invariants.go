@@ -55,6 +55,7 @@ var allowed = map[string]map[string][]string{
 		instance: {
 			`.metadata.ownerReferences`, `.metadata.annotations.kudo.dev/allow-deletion`,
 			`.spec.operatorVersion`, `.spec.parameters`, `.spec.parametersFrom`, `.spec.imageRegistries`, `.spec.installNamespace`, `.spec.windows`, `.spec.healthyFor`,
+			`.spec.onFailure`,
 		},
 	},
 	"addon-manager-instance": {
@@ -74,7 +75,7 @@ var allowed = map[string]map[string][]string{
 			`.status.execution`, `.status.whole`, `.status.handledRequests`, `.status.planStatus`, `.status.inventory`, `.status.tasks`, `.status.history`,
 			`.status.observedGeneration`, `.status.conditions[type="Ready"]`, `.status.conditions[type="Stalled"]`,
 			`.status.conditions[type="LastRequestSucceeded"]`, `.status.conditions[type="Waiting"]`,
-			`.status.conditions[type="Drifted"]`, `.status.drift`, `.status.soak`, `.status.conditions[type="Soaked"]`, `.status.diagnosis`,
+			`.status.conditions[type="Drifted"]`, `.status.drift`, `.status.former`, `.status.returned`, `.status.soak`, `.status.conditions[type="Soaked"]`, `.status.diagnosis`,
 		},
 	},
 }

@@ -92,6 +92,10 @@ const (
 // it to their Instances: see InstanceSpec.ClusterWindows and Windows.
 const AnnotationWindows = "kudo.dev/maintenance-windows"
 
+// AnnotationOnFailure holds what happens if a plan for another version fails, Stop or Return, on a ClusterManagementAddOn, or on an AddOnDeploymentConfig, which
+// has precedence. addon-manager copies it to the Instances of add-ons: see InstanceSpec.OnFailure.
+const AnnotationOnFailure = "kudo.dev/on-failure"
+
 // AnnotationHealthyFor holds how long a cluster has to be healthy after a plan before a rollout counts it as done, such as 10m, on a ClusterManagementAddOn, or
 // on an AddOnDeploymentConfig, which has precedence. addon-manager copies it to the Instances of add-ons: see InstanceSpec.HealthyFor.
 const AnnotationHealthyFor = "kudo.dev/healthy-for"
