@@ -129,6 +129,11 @@ func TestRolloutStateOfACluster(t *testing.T) {
 		a.Instances[0].Status.Execution = &kudo.Execution{Plan: "deploy", UID: "x", Owed: []kudo.OwedPlan{{Plan: "deploy", Retries: 1}}}
 		return a
 	}
+	returned := func() AddOn {
+		a := ready(configured("True"), "one", "False", 7)
+		a.Instances[0].Status.Returned = &kudo.Return{From: "2", To: "1"}
+		return a
+	}
 	misspelt := variables("a", "", "TEXT", "one", "COUNTS", "3")
 	invalid := rolledOut(misspelt, version, DeploymentConfigHash(misspelt)).with(func(a *AddOn) {
 		a.ManagedAddOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: "True"}}
@@ -138,6 +143,7 @@ func TestRolloutStateOfACluster(t *testing.T) {
 		want  RolloutState
 	}{
 		"a misspelt parameter stops it":                                     {invalid, "Failed"},
+		"a return to the former version is a failure":                       {returned(), "Failed"},
 		"a plan that is retried has failed until it completes":              {retried(7), "Failed"},
 		"a plan that was retried for an earlier generation runs":            {retried(6), "Progressing"},
 		"a misspelt parameter stops it where the former configuration runs": {ready(invalid, "one", "True", 7), "Failed"},
