@@ -158,7 +158,7 @@ func (p *pass) rerunReason(ctx context.Context, x *execution, at plan.Task, dige
 	case cmp.Or(rendered.err, rendered.hiddenErr) != nil:
 		return fmt.Sprintf("task %q cannot be rendered", placed.Task.Name), nil
 	case p.digestOf(x, placed) != digest:
-		return fmt.Sprintf("task %q would render something else than before", placed.Task.Name), nil
+		return fmt.Sprintf("task %q renders differently now", placed.Task.Name), nil
 	}
 	problem, err := p.effectProblem(ctx, x, placed, rendered)
 	if err != nil || problem == "" {

@@ -185,7 +185,7 @@ func (w *Windows) sideOf(name, source string) window.Side {
 	side := window.Side{Name: name}
 	var err error
 	if side.Windows, err = window.Parse(source); err != nil {
-		side.Problem = "which is malformed: " + err.Error()
+		side.Problem = "whose windows are malformed: " + err.Error()
 	}
 	w.parsed.Add(source, side)
 	return side

@@ -288,9 +288,9 @@ func resumptionText(r change.Resumption) string {
 		title string
 		steps []string
 	}{
-		{"Skipped if they would render the same and their objects are healthy", r.Skipped},
-		{"Complete, but run again", r.Reruns},
-		{"Run", r.Steps},
+		{"Will be skipped if their rendered output is unchanged and their objects are healthy", r.Skipped},
+		{"Will run again although completed", r.Reruns},
+		{"Will run", r.Steps},
 	} {
 		if len(part.steps) == 0 {
 			continue

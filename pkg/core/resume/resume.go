@@ -110,7 +110,7 @@ func prepareStep(version *kudo.OperatorVersionSpec, before kudo.StepStatus, stat
 }
 
 // afterText is why a step runs again that was complete and would render the same.
-func afterText(step string) string { return fmt.Sprintf("step %q before it runs again", step) }
+func afterText(step string) string { return fmt.Sprintf("follows step %q, which runs again", step) }
 
 // undigestedText is why a complete task without a digest runs again.
 func undigestedText(version *kudo.OperatorVersionSpec, task kudo.Task) string {
@@ -118,9 +118,9 @@ func undigestedText(version *kudo.OperatorVersionSpec, task kudo.Task) string {
 	case isChild(task):
 		return fmt.Sprintf("task %q requests a child operator, which runs no plan unless it has changed", task.Name)
 	case IsVolatile(version, task):
-		return fmt.Sprintf("task %q has random values, or reads the clock", task.Name)
+		return fmt.Sprintf("task %q generates random values or reads the current time", task.Name)
 	default:
-		return fmt.Sprintf("task %q has no digest of what it had rendered", task.Name)
+		return fmt.Sprintf("task %q has no recorded digest of its rendered output", task.Name)
 	}
 }
 

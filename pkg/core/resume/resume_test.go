@@ -88,7 +88,7 @@ func stepsOf(status kudo.PlanStatus) map[string]string {
 }
 
 func TestWhatMayBeSkipped(t *testing.T) {
-	const random = `task "random" has random values, or reads the clock`
+	const random = `task "random" generates random values or reads the current time`
 	for sentence, test := range map[string]struct {
 		phases []string
 		want   map[string]string
@@ -96,20 +96,20 @@ func TestWhatMayBeSkipped(t *testing.T) {
 		"steps that were complete":                      {[]string{"a+ b+", "c-"}, map[string]string{"a": "skip", "b": "skip", "c": "run"}},
 		"the tasks of a failed step that were complete": {[]string{"a+b+c-"}, map[string]string{"a,b,c": "skip a part"}},
 		"not a step with random values, nor those after it": {[]string{"a+ random+ b+", "c+ d-"}, map[string]string{
-			"a": "skip", "random": random, "b": `step "random" before it runs again`, "c": `step "random" before it runs again`, "d": "run",
+			"a": "skip", "random": random, "b": `follows step "random", which runs again`, "c": `follows step "random", which runs again`, "d": "run",
 		}},
 		"steps beside one with random values": {[]string{"|random+ a+", "b+"}, map[string]string{
-			"random": random, "a": "skip", "b": `step "random" before it runs again`,
+			"random": random, "a": "skip", "b": `follows step "random", which runs again`,
 		}},
 		"phases beside one with random values": {[]string{"||random+", "b+"}, map[string]string{"random": random, "b": "skip"}},
 		"not a task that an earlier release has run": {[]string{"old+ a+"}, map[string]string{
-			"old": `task "old" has no digest of what it had rendered`, "a": `step "old" before it runs again`,
+			"old": `task "old" has no recorded digest of its rendered output`, "a": `follows step "old", which runs again`,
 		}},
 		"steps after one that requests a child": {[]string{"child+ a+"}, map[string]string{
 			"child": `task "child" requests a child operator, which runs no plan unless it has changed`, "a": "skip",
 		}},
 		"not tasks after one that requests a child": {[]string{"child+a+ b+"}, map[string]string{
-			"child,a": `task "child" requests a child operator, which runs no plan unless it has changed`, "b": `step "child,a" before it runs again`,
+			"child,a": `task "child" requests a child operator, which runs no plan unless it has changed`, "b": `follows step "child,a", which runs again`,
 		}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestWhatMayBeSkipped(t *testing.T) {
 }
 
 func TestWhatRunsAgain(t *testing.T) {
-	const why, after = "its object is gone", `step "b" before it runs again`
+	const why, after = "its object is gone", `follows step "b", which runs again`
 	for sentence, test := range map[string]struct {
 		phases []string
 		at     resume.Place
@@ -131,7 +131,7 @@ func TestWhatRunsAgain(t *testing.T) {
 		"the steps after it":                                {[]string{"a+ b+ c+", "d+ e-"}, resume.Place{Step: 1}, map[string]string{"a": "skip", "b": why, "c": after, "d": after, "e": "run"}},
 		"not the steps beside it":                           {[]string{"|a+ b+ c+", "d+"}, resume.Place{Step: 1}, map[string]string{"a": "skip", "b": why, "c": "skip", "d": after}},
 		"not the phases beside it":                          {[]string{"||a+", "b+", "c+"}, resume.Place{Phase: 1}, map[string]string{"a": "skip", "b": why, "c": "skip"}},
-		"not the tasks before it":                           {[]string{"a+b+ c+"}, resume.Place{Task: 1}, map[string]string{"a,b": why, "c": `step "a,b" before it runs again`}},
+		"not the tasks before it":                           {[]string{"a+b+ c+"}, resume.Place{Task: 1}, map[string]string{"a,b": why, "c": `follows step "a,b", which runs again`}},
 		"not the phases before it":                          {[]string{"a+", "b+"}, resume.Place{Phase: 1}, map[string]string{"a": "skip", "b": why}},
 		"and a step that was not complete does not say why": {[]string{"b+ c-"}, resume.Place{}, map[string]string{"b": why, "c": "run"}},
 	} {

@@ -56,7 +56,7 @@ func openingText(sides []Side, now time.Time) string {
 	if opens, found := jointOpening(sides, now); found {
 		return "opens at " + opens.Format(time.RFC3339)
 	}
-	return "the windows are not open at the same time"
+	return "no time was found at which all windows are open"
 }
 
 // describe names the side, and the reason of the freeze at that time.

@@ -81,7 +81,7 @@ func TestJudge(t *testing.T) {
 		"both sides have to be open":           {[]string{night, `allow: [{from: "23:00", to: "23:30"}]`}, "2026-11-30T12:00:00Z", "side 1, and by side 2: opens at 2026-11-30T23:00:00Z"},
 		"only the second is closed":            {[]string{night, `allow: [{from: "23:00", to: "23:30"}]`}, "2026-11-30T22:30:00Z", "side 2: opens at 2026-11-30T23:00:00Z"},
 		"sides that are never open together": {[]string{`allow: [{days: [Mon], from: "00:00", to: "24:00"}]`, `allow: [{days: [Tue], from: "00:00", to: "24:00"}]`},
-			"2026-12-01T12:00:00Z", "side 1: the windows are not open at the same time"},
+			"2026-12-01T12:00:00Z", "side 1: no time was found at which all windows are open"},
 		"a malformed side is closed": {[]string{night, "allow: all"}, "2026-11-30T22:00:00Z",
 			"side 2, unmarshal errors: line 1: cannot unmarshal !!str `all`"},
 	} {

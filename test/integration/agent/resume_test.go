@@ -176,8 +176,8 @@ var _ = Describe("A failed plan of twelve steps", func() {
 		resumes(ctx)
 		skipped, reruns := h.skippedSteps(ctx)
 		Expect(skipped).To(Equal(firstTen[:1]))
-		Expect(reruns).To(And(HaveLen(9), HaveKeyWithValue("s2", `task "s2" has random values, or reads the clock`),
-			HaveKeyWithValue("s10", `step "s2" before it runs again`)))
+		Expect(reruns).To(And(HaveLen(9), HaveKeyWithValue("s2", `task "s2" generates random values or reads the current time`),
+			HaveKeyWithValue("s10", `follows step "s2", which runs again`)))
 	})
 
 	It("runs a step again whose object is gone", func(ctx context.Context) {
@@ -219,7 +219,7 @@ var _ = Describe("A failed plan of twelve steps", func() {
 		resumes(ctx)
 		skipped, reruns := h.skippedSteps(ctx)
 		Expect(skipped).To(Equal(firstTen[:6]))
-		Expect(reruns).To(HaveKeyWithValue("s7", `task "s7" would render something else than before`))
+		Expect(reruns).To(HaveKeyWithValue("s7", `task "s7" renders differently now`))
 		Expect(h.config(ctx, "-s7")).To(Equal("fine"))
 	})
 

@@ -97,7 +97,7 @@ var _ = Describe("A maintenance window", func() {
 		})
 		Eventually(waitMessage(ctx, h)).Should(Equal(`plan "deploy" waits for a maintenance window, ` + own + `, freeze "a test": opens at ` + opening))
 		setOwn(ctx, "always")
-		Eventually(waitMessage(ctx, h)).Should(HavePrefix(`plan "deploy" waits for a maintenance window, ` + own + ", which is malformed: "))
+		Eventually(waitMessage(ctx, h)).Should(HavePrefix(`plan "deploy" waits for a maintenance window, ` + own + ", whose windows are malformed: "))
 		Expect(h.config(ctx, "-config")).To(Equal("one"))
 
 		By("the end of the veto")
