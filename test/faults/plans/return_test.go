@@ -37,7 +37,7 @@ func returning() scenario {
 				}
 				return nil
 			}},
-			{"correct", set("LABEL", "fine"), func(ctx context.Context, r *run) error {
+			{"correct", set("PORT", "80"), func(ctx context.Context, r *run) error {
 				if err := ready(ctx, r); err != nil {
 					return err
 				}
@@ -53,13 +53,14 @@ func returning() scenario {
 	}
 }
 
-// fragile returns a version of the package whose plans fail at their last step until parameter LABEL is a label.
+// fragile returns a version of the package whose plans fail at their last step until parameter PORT is a port. Their message is short: a long one is cut
+// where the length of the run's name decides.
 func fragile() *kudo.OperatorVersion {
 	version := gadgets("3.0.0")
 	spec := &version.Spec
 	spec.Returnable = true
-	spec.Parameters = append(spec.Parameters, kudo.Parameter{Name: "LABEL", Default: ptr.To("not a label")})
-	spec.Templates["fragile.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-fragile\", labels: {value: \"{{ .Params.LABEL }}\"}}\n"
+	spec.Parameters = append(spec.Parameters, kudo.Parameter{Name: "PORT", Default: ptr.To("0")})
+	spec.Templates["fragile.yaml"] = "apiVersion: v1\nkind: Service\nmetadata: {name: \"{{ .Name }}-fragile\"}\nspec: {ports: [{port: {{ .Params.PORT }}}]}\n"
 	spec.Tasks = append(spec.Tasks, task("fragile", kudo.TaskApply, "fragile.yaml"))
 	spec.Plans["upgrade"] = serial("base", "kind", "gadget", "app", "fragile")
 	return version
