@@ -99,6 +99,7 @@ func NewCmdPlanResume(f *hubclient.Factory, runF func(context.Context, *PlanRunO
 			"The command prints which steps can be skipped. 'plan status' shows which ones the agent has skipped, and why others run\n" +
 			"again. With -p it also changes parameters of an Instance that belongs neither to an add-on nor to another Instance: steps\n" +
 			"that the change does not affect are skipped.\n\n" +
+			"If the Instance has returned to its former version, the plan of the version that has failed runs again, with all steps.\n\n" +
 			"Select the clusters with --cluster, --selector, --placement or --all-clusters; clusters that have nothing to resume are\n" +
 			"skipped unless they are named. With --failed, select all clusters where the last plan has failed.",
 		Example: "  kubectl addon plan resume kafka --cluster cluster1 --dry-run\n" +

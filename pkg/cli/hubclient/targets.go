@@ -140,9 +140,9 @@ func (t *Targets) NoneFailedText(plan string) string {
 	return fmt.Sprintf("%s of %s has failed on the selected clusters.\n", strings.TrimSpace("No plan "+plan), text.Word(t.Name))
 }
 
-// HasFailed reports whether the last plan of an Instance has failed, or another one that it owes.
+// HasFailed reports whether the last plan of an Instance has failed, or another one that it owes, or whether it has returned to its former version.
 func HasFailed(instance *kudo.Instance) bool {
 	last := instance.Status.Execution
 	return last != nil && instance.Status.PlanStatus[last.Plan].Status == kudo.FatalError ||
-		plan.ReachedState(instance.Status, nil).FailedOwed() != ""
+		instance.Status.Returned != nil || plan.ReachedState(instance.Status, nil).FailedOwed() != ""
 }
