@@ -23,6 +23,7 @@ type Observations struct {
 	Leader                 Leader
 	Manager                Manager
 	Agents                 Agents
+	Suspensions            Suspensions
 	Permissions            Permissions
 }
 

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/suspension"
 )
 
 // SuspendedError reports that a plan does not start because the Instance is suspended. By names the objects on the hub that suspend it; empty if only its
@@ -14,15 +15,7 @@ import (
 type SuspendedError struct{ Plan, By string }
 
 func (e *SuspendedError) Error() string {
-	return fmt.Sprintf("plan %q waits: %s", e.Plan, suspendedText(e.By))
-}
-
-// suspendedText says that the Instance is suspended, and by what if that is not only its spec.
-func suspendedText(by string) string {
-	if by == "" {
-		return "the Instance is suspended"
-	}
-	return "the Instance is suspended by " + by
+	return fmt.Sprintf("plan %q waits: %s", e.Plan, suspension.Message(e.By))
 }
 
 // ClosedError reports that a plan does not start because a maintenance window is closed.
@@ -88,12 +81,12 @@ func NextStep(spec kudo.Plan, status kudo.PlanStatus) string {
 // WaitingCondition returns condition Waiting of an Instance that is suspended by these objects; by none if its own spec suspends it. next is the plan that
 // does not start, empty if there is none, and spec and running are the last execution; the zero values if there is none.
 func WaitingCondition(by, next string, spec kudo.Plan, running kudo.PlanStatus) *metav1.Condition {
-	message := suspendedText(by) + ": no plan starts"
+	message := suspension.Message(by) + ": no plan starts"
 	switch {
 	case running.Status.IsRunning():
-		message = fmt.Sprintf("%s: plan %q finishes the steps that it has started", suspendedText(by), running.Name)
+		message = fmt.Sprintf("%s: plan %q finishes the steps that it has started", suspension.Message(by), running.Name)
 		if step := NextStep(spec, running); step != "" {
-			message = fmt.Sprintf("%s: plan %q does not start %s", suspendedText(by), running.Name, step)
+			message = fmt.Sprintf("%s: plan %q does not start %s", suspension.Message(by), running.Name, step)
 		}
 	case next != "":
 		message = (&SuspendedError{Plan: next, By: by}).Error()

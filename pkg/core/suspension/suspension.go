@@ -141,6 +141,37 @@ func Parse(description string) []Origin {
 	}
 }
 
+// opening begins the part of a message that names what suspends an Instance.
+const opening = "the Instance is suspended by "
+
+// Message says that an Instance is suspended, and by what if that is not only its own spec.
+func Message(by string) string {
+	if by == "" {
+		return "the Instance is suspended"
+	}
+	return opening + by
+}
+
+// ParseMessage returns the origins that a message with Message names; none if its own spec suspends the Instance.
+func ParseMessage(message string) []Origin {
+	_, named, found := strings.Cut(message, opening)
+	if !found {
+		return nil
+	}
+	return Parse(named)
+}
+
+// Kinds returns the kinds of the origins, each once, the widest one first.
+func Kinds(origins []Origin) []string {
+	var found []string
+	for _, o := range Sort(origins) {
+		if !slices.Contains(found, string(o.Kind)) {
+			found = append(found, string(o.Kind))
+		}
+	}
+	return found
+}
+
 // By returns what suspends an Instance, as messages name it: its origins, and its own spec.suspend. It is empty for an Instance that only the latter
 // suspends, or nothing.
 func By(spec kudo.InstanceSpec) string {
