@@ -45,7 +45,7 @@ func observeSuspensions(ctx context.Context, h hubclient.Hub, namespace string, 
 		{suspension.KindAddOn, addonv1alpha1.GroupVersion.WithKind("ClusterManagementAddOn"), nil},
 	} {
 		note(string(of.kind)+"s", eachAnnotated(ctx, h, of.gvk, func(object *metav1.PartialObjectMetadata) {
-			reason, suspended := suspension.Annotated(object)
+			reason, suspended := suspension.ReasonOf(object)
 			if suspended && (of.only == nil || slices.Contains(of.only, object.Name)) {
 				found.Origins = append(found.Origins, suspension.Origin{Kind: of.kind, Name: object.Name, Reason: reason})
 			}

@@ -7,26 +7,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Suspensions are what is suspended on the selected clusters.
-type Suspensions struct {
-	// Origins are the objects that suspend many Instances.
-	Origins []suspension.Origin
-	// Instances are those that their own spec suspends, as CLUSTER/NAME, sorted, and First is one of them.
-	Instances []string
-	First     Suspended
-	// Problems are the errors of requests, by what they read.
-	Problems []Unread
-}
-
-// Suspended is an Instance that its own spec suspends.
-type Suspended struct{ Cluster, Name string }
-
-// Unread is what could not be read, and why.
-type Unread struct {
-	What string
-	Err  error
-}
-
 // suspensions lists what is suspended, by kind, so that the number of findings does not depend on the number of clusters.
 func suspensions(o Observations) []Finding {
 	const subject = "suspensions"
@@ -40,8 +20,8 @@ func suspensions(o Observations) []Finding {
 		what func(number int) string
 	}{
 		{suspension.KindEverything, func(int) string { return "everything is" }},
-		{suspension.KindCluster, func(number int) string { return areText(number, "cluster") }},
-		{suspension.KindAddOn, func(number int) string { return areText(number, "add-on") }},
+		{suspension.KindCluster, func(number int) string { return countText(number, "cluster") }},
+		{suspension.KindAddOn, func(number int) string { return countText(number, "add-on") }},
 	} {
 		found := byKind[kind.kind]
 		if len(found) == 0 {
@@ -55,7 +35,7 @@ func suspensions(o Observations) []Finding {
 	}
 	if names := o.Suspensions.Instances; len(names) > 0 {
 		first := o.Suspensions.First
-		findings = append(findings, warning(subject, fmt.Sprintf("%s suspended by spec.suspend: %s", areText(len(names), "Instance"), text.Escape(list(names))),
+		findings = append(findings, warning(subject, fmt.Sprintf("%s suspended by spec.suspend: %s", countText(len(names), "Instance"), text.Escape(list(names))),
 			text.Command("kubectl addon resume %s --cluster %s", first.Name, first.Cluster))...)
 	}
 	for _, problem := range o.Suspensions.Problems {
@@ -67,8 +47,8 @@ func suspensions(o Observations) []Finding {
 	return findings
 }
 
-// areText returns a number with a noun and its verb.
-func areText(number int, noun string) string {
+// countText returns a number with a noun and its verb.
+func countText(number int, noun string) string {
 	if number == 1 {
 		return text.Plural(number, noun) + " is"
 	}

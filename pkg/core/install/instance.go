@@ -338,7 +338,7 @@ func suspensionRule(i Instance) []Problem {
 		return nil
 	}
 	return []Problem{{kudo.ReasonFieldNotStored, fmt.Sprintf("CustomResourceDefinition instances.kudo.dev on the hub has no field spec.suspendedBy, and the "+
-		"Instance is suspended by %s: apply crds/ of the version of addon-manager on the hub", SuspendedByOf(i))}}
+		"Instance is suspended by %s: apply crds/ of the version of addon-manager on the hub", suspension.Describe(i.Suspensions))}}
 }
 
 // childrenRule requires that the tree of child operators is complete and acyclic, and that the names of all children are valid. The

@@ -46,8 +46,8 @@ func Bound(reason string) string {
 	return text.Head(text.OneLine(text.Prefix(reason, 16*maxReason)), maxReason)
 }
 
-// Annotated returns the reason in the annotation of a ManagedCluster or a ClusterManagementAddOn, and whether it has the annotation. Any value counts.
-func Annotated(o metav1.Object) (reason string, suspended bool) {
+// ReasonOf returns the reason in the annotation of a ManagedCluster or a ClusterManagementAddOn, and whether it has the annotation. Any value counts.
+func ReasonOf(o metav1.Object) (reason string, suspended bool) {
 	reason, suspended = o.GetAnnotations()[kudo.AnnotationSuspend]
 	return Bound(reason), suspended
 }

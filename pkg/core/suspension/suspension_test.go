@@ -65,12 +65,12 @@ func TestAnyValueOfTheAnnotationSuspends(t *testing.T) {
 	for value, want := range map[string]string{
 		"": "", "false": "false", " a\n b ": "a b", strings.Repeat("é", 300): strings.Repeat("é", 200) + "…", "\xff": "\xff",
 	} {
-		reason, suspended := suspension.Annotated(&metav1.ObjectMeta{Annotations: map[string]string{kudo.AnnotationSuspend: value}})
+		reason, suspended := suspension.ReasonOf(&metav1.ObjectMeta{Annotations: map[string]string{kudo.AnnotationSuspend: value}})
 		if !suspended || reason != want {
 			t.Errorf("%q: got %q, %t", value, reason, suspended)
 		}
 	}
-	if reason, suspended := suspension.Annotated(&metav1.ObjectMeta{Annotations: map[string]string{"other": "x"}}); suspended || reason != "" {
+	if reason, suspended := suspension.ReasonOf(&metav1.ObjectMeta{Annotations: map[string]string{"other": "x"}}); suspended || reason != "" {
 		t.Errorf("without the annotation: %q, %t", reason, suspended)
 	}
 }

@@ -79,7 +79,7 @@ func passedOnAnnotations(o *clusterv1.ManagedCluster) map[string]string {
 	if windows := install.AnnotatedWindows(o); windows != "" {
 		kept[kudo.AnnotationWindows] = windows
 	}
-	if reason, suspended := suspension.Annotated(o); suspended {
+	if reason, suspended := suspension.ReasonOf(o); suspended {
 		kept[kudo.AnnotationSuspend] = reason
 	}
 	if len(kept) == 0 {

@@ -33,7 +33,7 @@ func Suspensions(ctx context.Context, c, configs client.Reader, everything types
 		return nil, err
 	}
 	if cluster != nil {
-		found = append(found, annotated(suspension.KindCluster, cluster)...)
+		found = append(found, originOf(suspension.KindCluster, cluster)...)
 	}
 	name, err := addOnOf(ctx, c, instance)
 	if err != nil || name == "" {
@@ -43,12 +43,12 @@ func Suspensions(ctx context.Context, c, configs client.Reader, everything types
 	if definition == nil || err != nil {
 		return found, err
 	}
-	return append(found, annotated(suspension.KindAddOn, definition)...), nil
+	return append(found, originOf(suspension.KindAddOn, definition)...), nil
 }
 
-// annotated returns the suspension by the annotation of an object; none if it lacks the annotation.
-func annotated(kind suspension.Kind, o client.Object) []suspension.Origin {
-	reason, suspended := suspension.Annotated(o)
+// originOf returns the suspension by the annotation of an object; none if it lacks the annotation.
+func originOf(kind suspension.Kind, o client.Object) []suspension.Origin {
+	reason, suspended := suspension.ReasonOf(o)
 	if !suspended {
 		return nil
 	}
@@ -83,7 +83,7 @@ type suspendView struct {
 }
 
 func viewSuspend(o client.Object) suspendView {
-	reason, suspended := suspension.Annotated(o)
+	reason, suspended := suspension.ReasonOf(o)
 	return suspendView{reason, suspended}
 }
 

@@ -85,9 +85,9 @@ func removalWarnings(before, after *addonv1alpha1.ClusterManagementAddOn) []stri
 func suspensionWarnings(w write[*addonv1alpha1.ClusterManagementAddOn]) []string {
 	origin, before, was := suspension.Origin{Kind: suspension.KindAddOn, Name: w.after.Name}, "", false
 	if w.before != nil {
-		before, was = suspension.Annotated(w.before)
+		before, was = suspension.ReasonOf(w.before)
 	}
-	after, is := suspension.Annotated(w.after)
+	after, is := suspension.ReasonOf(w.after)
 	switch {
 	case was && !is && w.replaces:
 		restore := text.Command("to suspend it again: kubectl addon suspend %s --everywhere", w.after.Name)
