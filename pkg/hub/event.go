@@ -17,6 +17,8 @@ const (
 	eventConfigurationIgnored = "ConfigurationIgnored"
 	// eventWindowsMalformed: the maintenance windows of a ManagedCluster are malformed.
 	eventWindowsMalformed = "WindowsMalformed"
+	// eventSuspendedAnyway: an annotation or ConfigMap suspends an Instance although its value looks as if it did not.
+	eventSuspendedAnyway = "SuspendedAnyway"
 	// eventForceReleased: an Instance was released before its agent had removed all applied objects.
 	eventForceReleased = "ForceReleased"
 	// eventChildCreated, eventChildChanged, eventChildDeleted: a child of an Instance was created, changed, deleted.

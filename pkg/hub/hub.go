@@ -118,6 +118,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 			packagesNamespace: options.PackagesNamespace, reserved: reserved, verifications: read.NewVerifications(), written: controller.NewWrites(),
 			contents: content.NewVerifier(mgr.GetClient(), mgr.GetAPIReader()), packageKeys: options.packageKeys(),
+			suspendConfig: options.suspendConfig(),
 		},
 		&children{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), packagesNamespace: options.PackagesNamespace,

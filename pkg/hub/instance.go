@@ -48,12 +48,14 @@ type instances struct {
 	contents          *content.Verifier
 	packageKeys       types.NamespacedName // a ConfigMap; empty if no signatures are required
 	signatures        *read.Signatures     // nil if no signatures are required
+	suspendConfig     types.NamespacedName // a ConfigMap
+	suspendConfigs    client.Reader        // has only that one
 	written           *controller.Writes
 }
 
 func (i *instances) SetUp(mgr manager.Manager) error {
 	b := controller.New(mgr, "instance", controller.Options{})
-	if err := i.watchKeys(mgr, b); err != nil {
+	if err := errors.Join(i.watchKeys(mgr, b), i.watchSuspensions(mgr, b)); err != nil {
 		return err
 	}
 	return b.
@@ -104,17 +106,23 @@ func (i *instances) resolve(ctx context.Context, instance *kudo.Instance, detach
 	if err != nil || detached && !state.Unmanaged {
 		return err
 	}
-	recorded, err := i.recordFacts(ctx, state)
-	if recorded || err != nil && !errors.Is(err, errFactsDropped) {
-		return err
+	var dropped error
+	for _, field := range []struct {
+		record func(context.Context, install.Instance) (bool, error)
+		errIs  error // that the API server does not store it
+		is     *bool
+	}{
+		{i.recordSuspension, errSuspensionDropped, &state.SuspensionDropped},
+		{i.recordFacts, errFactsDropped, &state.FactsDropped},
+		{i.recordWindows, errWindowsDropped, &state.WindowsDropped},
+	} {
+		recorded, err := field.record(ctx, state)
+		if recorded || err != nil && !errors.Is(err, field.errIs) {
+			return err
+		}
+		*field.is, dropped = err != nil, cmp.Or(dropped, err)
 	}
-	state.FactsDropped = err != nil
-	recorded, dropped := i.recordWindows(ctx, state)
-	if recorded || dropped != nil && !errors.Is(dropped, errWindowsDropped) {
-		return dropped
-	}
-	state.WindowsDropped = dropped != nil
-	return cmp.Or(i.judge(ctx, state), err, dropped)
+	return cmp.Or(i.judge(ctx, state), dropped)
 }
 
 // judge updates the manual plan request, and writes condition Resolved if it changed.
@@ -146,6 +154,9 @@ func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (instal
 	}
 	state.Reserved = i.reserved
 	if state.Cluster, state.ClusterWindows, err = read.Facts(ctx, i.client, instance.Namespace); err != nil {
+		return state, err
+	}
+	if state.Suspensions, err = read.Suspensions(ctx, i.client, i.suspendConfigs, i.suspendConfig, instance); err != nil {
 		return state, err
 	}
 	state.VersionProblems = i.verifications.Of(state.Version)

@@ -29,26 +29,39 @@ func (i *instances) watchKeys(mgr manager.Manager, b *builder.Builder) error {
 	if i.packageKeys.Name == "" {
 		return nil
 	}
-	named := cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", i.packageKeys.Name)}
-	keys, err := cache.New(mgr.GetConfig(), cache.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
-		ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{i.packageKeys.Namespace: named}}},
-	})
-	if err == nil {
-		err = mgr.Add(keys)
-	}
+	keys, err := watchConfigMap(mgr, b, i.packageKeys, i.all, viewKeys)
 	if err != nil {
 		return fmt.Errorf("watching the keys of packages: %w", err)
 	}
 	i.signatures = read.NewSignatures(keys, i.packageKeys)
-	b.WatchesRawSource(source.Kind(keys, &corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(i.all), controller.TypedChangeIn(viewKeys)))
 	return nil
+}
+
+// watchConfigMap returns a cache of the ConfigMap of that name only, and makes a controller reconcile the objects that affected returns when its view
+// changes.
+func watchConfigMap(
+	mgr manager.Manager, b *builder.Builder, name types.NamespacedName,
+	affected func(context.Context, *corev1.ConfigMap) []reconcile.Request, view func(*corev1.ConfigMap) string,
+) (client.Reader, error) {
+	named := cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", name.Name)}
+	found, err := cache.New(mgr.GetConfig(), cache.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
+		ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{name.Namespace: named}}},
+	})
+	if err == nil {
+		err = mgr.Add(found)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.WatchesRawSource(source.Kind(found, &corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(affected), controller.TypedChangeIn(view)))
+	return found, nil
 }
 
 // viewKeys returns what the hub reads of the ConfigMap with the keys of packages.
 func viewKeys(config *corev1.ConfigMap) string { return fmt.Sprint(config.Data) }
 
-// all returns all Instances: the keys of packages have changed.
+// all returns all Instances: the keys of packages, or what suspends everything, have changed.
 func (i *instances) all(ctx context.Context, _ *corev1.ConfigMap) []reconcile.Request {
 	var found kudo.InstanceList
 	if err := i.client.List(ctx, &found, client.UnsafeDisableDeepCopy); err != nil {

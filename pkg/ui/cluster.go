@@ -98,6 +98,7 @@ func (v visit) cluster(ctx context.Context, name string) (fleet.Cluster, error) 
 
 // clusterOf returns what the page shows of a cluster.
 func clusterOf(cluster fleet.Cluster) clusterView {
+	cluster = cluster.Current()
 	view := clusterView{Cluster: cluster.Name, Commands: []string{
 		command("get --cluster %s", cluster.Name), command("tree --cluster %s", cluster.Name),
 	}}

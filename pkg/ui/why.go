@@ -217,7 +217,7 @@ func whyPage(ctx context.Context, v visit) (frame, error) {
 	if instance := cluster.Instances[name]; instance != nil {
 		view.Cancel = v.planForms(ctx, read.View(ctx, v.reader, instance)).cancelForm()
 	}
-	if addOn := cluster.AddOns[name]; addOn != nil {
+	if addOn := cluster.Current().AddOns[name]; addOn != nil {
 		view.Installed, view.Glimpse, view.Conditions = true, fleet.GlimpseOf(addOn), conditionRows(addOn.Status.Conditions, v.now)
 		if addOn.DeletionTimestamp.IsZero() && v.may(ctx, deleteAddOn(cluster.Name, name)) {
 			view.Disable, view.Token = whyPath(cluster.Name, name)+"/disable", v.token

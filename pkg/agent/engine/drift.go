@@ -62,7 +62,7 @@ func (p *pass) compare(ctx context.Context, o plan.Observation, x *execution, li
 		return comparison{stopped: p.stoppedOf(ctx, o.Instance.Status.Drift, live)}
 	}
 	memory := p.drifts.Of(o.Instance.UID, x.UID, recorded != nil && recorded.Status != metav1.ConditionFalse, o.Now)
-	memory.SetRepairing(o.Instance.Spec.DriftModeOrDefault() == kudo.DriftRepair && !o.Instance.Spec.Suspend && o.Window == nil)
+	memory.SetRepairing(o.Instance.Spec.DriftModeOrDefault() == kudo.DriftRepair && !o.Instance.IsSuspended() && o.Window == nil)
 	memory.StartRound()
 	keys, left := p.compareEntries(ctx, x, memory, live)
 	found := comparisonOf(memory.Result(keys, left > 0), recorded, o.Instance.Status.Drift, left > 0)

@@ -32,6 +32,8 @@ func dropError(wanted, stored kudo.InstanceSpec) error {
 	switch {
 	case wanted.Suspend && !stored.Suspend:
 		dropped = "spec.suspend"
+	case wanted.SuspendedBy != stored.SuspendedBy:
+		dropped = "spec.suspendedBy"
 	case wanted.Windows != stored.Windows:
 		dropped = "spec.windows"
 	case wanted.ClusterWindows != stored.ClusterWindows:

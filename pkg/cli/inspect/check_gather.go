@@ -50,6 +50,11 @@ func observe(ctx context.Context, f *hubclient.Factory, h hubclient.Hub, where h
 	if found.Agents, err = observeAgents(ctx, h, where); err != nil {
 		return found, err
 	}
+	clusters, err := clustersOf(ctx, h, where)
+	if err != nil {
+		return found, err
+	}
+	found.Suspensions = observeSuspensions(ctx, h, found.Namespace, clusters)
 	found.Now = h.Now()
 	return found, nil
 }

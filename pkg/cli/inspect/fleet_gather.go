@@ -42,15 +42,17 @@ func glanceFrom(
 	if where.IsAll() {
 		clusters = nil
 	}
-	err := from.EachAddOn(ctx, clusters, func(addOn *addonv1alpha1.ManagedClusterAddOn) {
-		found.Add(addOn.Namespace, fleet.Subject{Name: addOn.Name}, fleet.GlimpseOf(addOn))
-	})
-	if err != nil {
-		return nil, err
-	}
-	return found, from.EachInstance(ctx, clusters, func(instance *kudo.Instance) {
+	waits := fleet.Waits{}
+	err := from.EachInstance(ctx, clusters, func(instance *kudo.Instance) {
 		if fleet.Independent(instance) {
 			found.Add(instance.Namespace, fleet.Subject{Instance: true, Name: instance.Name}, fleet.GlimpseOfInstance(instance))
 		}
+		waits.Note(instance)
 	}, unread)
+	if err != nil {
+		return nil, err
+	}
+	return found, from.EachAddOn(ctx, clusters, func(addOn *addonv1alpha1.ManagedClusterAddOn) {
+		found.Add(addOn.Namespace, fleet.Subject{Name: addOn.Name}, waits.GlimpseOf(addOn))
+	})
 }

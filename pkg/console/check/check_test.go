@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tandem-addons/tandem/pkg/core/suspension"
 )
 
 var (
@@ -114,6 +116,25 @@ func TestJudge(t *testing.T) {
 			"kubectl addon join --help"}},
 		"agents that may not be read": {func(o *Observations) { o.Agents = Agents{Problem: errForbidden} }, []string{
 			"unknown agents: unknown: forbidden: your user may not read the Leases of agents; select clusters with --cluster"}},
+		"a suspension of everything, with a hostile reason": {func(o *Observations) {
+			o.Suspensions.Origins = []suspension.Origin{{Kind: suspension.KindEverything, Name: "tandem-system/tandem-suspend", Reason: "x\x1b[2J\n✓"}}
+		}, []string{`warning suspensions: everything is suspended by ConfigMap tandem-system/tandem-suspend ("x\x1b[2J\n✓"): no plan starts | ` +
+			"kubectl addon resume --all --everywhere"}},
+		"many suspensions": {func(o *Observations) {
+			for _, name := range []string{"d", "c", "b", "a"} {
+				o.Suspensions.Origins = append(o.Suspensions.Origins, suspension.Origin{Kind: suspension.KindCluster, Name: name})
+			}
+			o.Suspensions.Origins = append(o.Suspensions.Origins, suspension.Origin{Kind: suspension.KindAddOn, Name: "kafka", Reason: "bad release"})
+			o.Suspensions.Instances, o.Suspensions.First = []string{"a/x", "b/y"}, Suspended{"a", "x"}
+		}, []string{
+			"warning suspensions: 4 clusters are suspended by ManagedCluster a, ManagedCluster b, ManagedCluster c and 1 more: no plan starts | " +
+				"kubectl addon resume --all --cluster a",
+			`warning suspensions: 1 add-on is suspended by ClusterManagementAddOn kafka ("bad release"): no plan starts | kubectl addon resume kafka --everywhere`,
+			"warning suspensions: 2 Instances are suspended by spec.suspend: a/x, b/y | kubectl addon resume x --cluster a",
+		}},
+		"suspensions that may not be read": {func(o *Observations) {
+			o.Suspensions.Problems = []Unread{{"ConfigMap tandem-suspend in namespace tandem-system", errForbidden}}
+		}, []string{"unknown suspensions: unknown: forbidden: your user may not read ConfigMap tandem-suspend in namespace tandem-system"}},
 		"a user who may not enable": {func(o *Observations) {
 			o.Permissions.Namespace, o.Permissions.Reviewed[5].Allowed = "cluster1", false
 		}, []string{"warning permissions: your user may not create managedclusteraddons (enable) in namespace cluster1: " +

@@ -8,6 +8,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/suspension"
 )
 
 // Observations is everything that the checks need. A Problem is the error of the request, such as Forbidden.
@@ -23,6 +24,7 @@ type Observations struct {
 	Leader                 Leader
 	Manager                Manager
 	Agents                 Agents
+	Suspensions            Suspensions
 	Permissions            Permissions
 }
 
@@ -80,6 +82,26 @@ type Agent struct {
 	Timeout time.Duration
 	// Klusterlet is the availability of a cluster according to OCM; empty without OCM.
 	Klusterlet metav1.ConditionStatus
+}
+
+// Suspensions are what is suspended on the selected clusters.
+type Suspensions struct {
+	// Origins are the objects that suspend many Instances.
+	Origins []suspension.Origin
+	// Instances are those that their own spec suspends, as CLUSTER/NAME, sorted, and First is one of them.
+	Instances []string
+	First     Suspended
+	// Problems are the errors of requests, by what they read.
+	Problems []Unread
+}
+
+// Suspended is an Instance that its own spec suspends.
+type Suspended struct{ Cluster, Name string }
+
+// Unread is what could not be read, and why.
+type Unread struct {
+	What string
+	Err  error
 }
 
 // Permissions are the reviewed permissions of the user. Namespace is where those of namespaced resources were reviewed; empty for all namespaces.

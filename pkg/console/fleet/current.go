@@ -78,6 +78,21 @@ func Current(addOn *addonv1alpha1.ManagedClusterAddOn, report Report) *addonv1al
 	return current
 }
 
+// Waits has what the Instances of add-ons report that wait, by their keys. Others are absent: there are many.
+type Waits map[types.NamespacedName]Report
+
+// Note adds the Instance of an add-on if it waits.
+func (w Waits) Note(instance *kudo.Instance) {
+	if waiting := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionWaiting); waiting != nil && IsOfAddOn(instance) {
+		w[types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name}] = Report{Waiting: new(*waiting)}
+	}
+}
+
+// GlimpseOf returns the status of an add-on, with what its Instance waits for.
+func (w Waits) GlimpseOf(addOn *addonv1alpha1.ManagedClusterAddOn) Glimpse {
+	return GlimpseOf(Current(addOn, w[types.NamespacedName{Namespace: addOn.Namespace, Name: addOn.Name}]))
+}
+
 // changed returns when a report with condition Ready last changed.
 func (r Report) changed() metav1.Time {
 	if r.Updated != nil && r.Ready.LastTransitionTime.Before(r.Updated) { // a plan that fails changes the reason of Ready only

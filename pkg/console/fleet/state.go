@@ -11,6 +11,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/suspension"
 )
 
 // State is the summarized state of an add-on on a cluster.
@@ -66,14 +67,20 @@ type Glimpse struct {
 	Reason string `json:"reason"`
 	// Blocked is the reason why the last change is blocked if State is a worse one than Blocked, and has another reason.
 	Blocked string `json:"blocked,omitempty"`
+	// SuspendedBy lists the kinds of the objects on the hub that suspend it, if Reason is Suspended; empty if only its Instance does.
+	SuspendedBy string `json:"suspendedBy,omitempty"`
 }
 
-// ReasonText returns the reason of the state, and the one why the last change is blocked.
+// ReasonText returns the reason of the state with what suspends it, and the one why the last change is blocked.
 func (g Glimpse) ReasonText() string {
-	if g.Blocked == "" {
-		return g.Reason
+	text := g.Reason
+	if g.SuspendedBy != "" {
+		text += " by " + g.SuspendedBy
 	}
-	return g.Reason + ", blocked: " + g.Blocked
+	if g.Blocked != "" {
+		text += ", blocked: " + g.Blocked
+	}
+	return text
 }
 
 // Message returns the messages of the conditions that the reasons are of, given the type of the condition that is the health of the object.
@@ -119,9 +126,17 @@ func glimpseAt(object metav1.Object, conditions []metav1.Condition, health strin
 		return unhealthyGlimpse(Unknown, healthy, resolved)
 	case healthy.Reason == kudo.ReasonReturned: // Ready of an Instance is False then
 		return Glimpse{State: Blocked, Reason: healthy.Reason}
+	case healthy.Status == metav1.ConditionFalse && healthy.Reason == kudo.ReasonPlanPending && isSuspended(conditions):
+		return waitingGlimpse(NotAvailable, conditions) // not installed yet
 	case healthy.Status == metav1.ConditionFalse:
 		return unhealthyGlimpse(NotAvailable, healthy, resolved)
+	default:
+		return healthyGlimpse(conditions, healthy, resolved)
 	}
+}
+
+// healthyGlimpse returns the status of an object that works.
+func healthyGlimpse(conditions []metav1.Condition, healthy, resolved *metav1.Condition) Glimpse {
 	degraded := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionDegraded)
 	switch {
 	case install.IsBlocked(resolved):
@@ -131,12 +146,28 @@ func glimpseAt(object metav1.Object, conditions []metav1.Condition, health strin
 	case install.IsWaiting(resolved):
 		return Glimpse{State: Waiting, Reason: resolved.Reason}
 	case meta.IsStatusConditionTrue(conditions, kudo.ConditionWaiting):
-		return Glimpse{State: Waiting, Reason: meta.FindStatusCondition(conditions, kudo.ConditionWaiting).Reason}
+		return waitingGlimpse(Waiting, conditions)
 	case install.SoakCondition(conditions) != nil:
 		return Glimpse{State: Waiting, Reason: install.SoakCondition(conditions).Reason}
 	default:
 		return Glimpse{State: Available, Reason: healthy.Reason}
 	}
+}
+
+// isSuspended reports whether an object is suspended.
+func isSuspended(conditions []metav1.Condition) bool {
+	waiting := meta.FindStatusCondition(conditions, kudo.ConditionWaiting)
+	return waiting != nil && waiting.Status == metav1.ConditionTrue && waiting.Reason == kudo.ReasonSuspended
+}
+
+// waitingGlimpse returns the status of an object with condition Waiting.
+func waitingGlimpse(state State, conditions []metav1.Condition) Glimpse {
+	waiting := meta.FindStatusCondition(conditions, kudo.ConditionWaiting)
+	g := Glimpse{State: state, Reason: waiting.Reason}
+	if waiting.Reason == kudo.ReasonSuspended {
+		g.SuspendedBy = strings.Join(suspension.Kinds(suspension.ParseMessage(waiting.Message)), ", ")
+	}
+	return g
 }
 
 // unhealthyGlimpse returns the status of an object in a state that is worse than Blocked. If its health was not reported, or it was not installed,

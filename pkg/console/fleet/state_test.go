@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -77,6 +78,51 @@ func TestStates(t *testing.T) {
 			t.Errorf("%s and %s have the same mark", state, other)
 		}
 		seen[state.Mark()] = state
+	}
+}
+
+func TestASuspensionIsTheStateOfWhatIsAvailableOrNotInstalled(t *testing.T) {
+	const by = `plan "deploy" waits: the Instance is suspended by ManagedCluster c ("ClusterManagementAddOn x"), ClusterManagementAddOn kafka`
+	for name, test := range map[string]struct {
+		ready, reason, waits, message string
+		want                          Glimpse
+	}{
+		"available, by its own spec": {"True", "Healthy", kudo.ReasonSuspended, "the Instance is suspended: no plan starts", Glimpse{State: Waiting, Reason: "Suspended"}},
+		"available, by objects of the hub": {"True", "Healthy", kudo.ReasonSuspended, by,
+			Glimpse{State: Waiting, Reason: "Suspended", SuspendedBy: "ManagedCluster, ClusterManagementAddOn"}},
+		"not installed yet": {"False", kudo.ReasonPlanPending, kudo.ReasonSuspended, by,
+			Glimpse{State: NotAvailable, Reason: "Suspended", SuspendedBy: "ManagedCluster, ClusterManagementAddOn"}},
+		"not available": {"False", "Unhealthy", kudo.ReasonSuspended, by, Glimpse{State: NotAvailable, Reason: "Unhealthy"}},
+		"a window":      {"True", "Healthy", kudo.ReasonWindow, by, Glimpse{State: Waiting, Reason: "Window"}},
+		"a window of what is not installed yet": {"False", kudo.ReasonPlanPending, kudo.ReasonWindow, by,
+			Glimpse{State: NotAvailable, Reason: "PlanPending"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			waiting := metav1.Condition{Type: kudo.ConditionWaiting, Status: metav1.ConditionTrue, Reason: test.waits, Message: test.message}
+			instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "kafka"}}
+			instance.Status.Conditions = []metav1.Condition{{Type: kudo.ConditionReady, Status: metav1.ConditionStatus(test.ready), Reason: test.reason}, waiting}
+			if diff := cmp.Diff(test.want, GlimpseOfInstance(instance)); diff != "" {
+				t.Errorf("the Instance: %s", diff)
+			}
+			addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "kafka", UID: "u"}}
+			addOn.Status.Conditions = []metav1.Condition{{Type: addonv1alpha1.ConditionAvailable, Status: metav1.ConditionStatus(test.ready), Reason: test.reason}}
+			waits := Waits{}
+			waits.Note(instance)
+			if got := waits.GlimpseOf(addOn); got.SuspendedBy != "" || got.Reason != test.reason {
+				t.Errorf("an Instance that does not belong to the add-on: %+v", got)
+			}
+			instance.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(addOn, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"))}
+			waits.Note(instance)
+			if diff := cmp.Diff(test.want, waits.GlimpseOf(addOn)); diff != "" {
+				t.Errorf("the add-on: %s", diff)
+			}
+			if len(addOn.Status.Conditions) != 1 {
+				t.Error("it changes the add-on")
+			}
+		})
+	}
+	if got := (Glimpse{Reason: "Suspended", SuspendedBy: "ManagedCluster"}).ReasonText(); got != "Suspended by ManagedCluster" {
+		t.Errorf("got %q", got)
 	}
 }
 

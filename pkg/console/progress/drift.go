@@ -46,7 +46,7 @@ type Drift struct {
 func DriftOf(instance *kudo.Instance) Drift {
 	drift := Drift{
 		Instance: instance.Name, Cluster: instance.Namespace, State: DriftNotCompared,
-		Mode: instance.Spec.DriftModeOrDefault(), Suspended: instance.Spec.Suspend,
+		Mode: instance.Spec.DriftModeOrDefault(), Suspended: instance.IsSuspended(),
 	}
 	condition := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionDrifted)
 	switch {

@@ -27,20 +27,24 @@ func Glance(ctx context.Context, cached client.Reader, of labels.Selector) (flee
 		found[cluster] = map[fleet.Subject]fleet.Glimpse{}
 	}
 	meant := func(cluster string) bool { return of.Empty() || found[cluster] != nil }
+	waits := fleet.Waits{}
+	if err := glanceAtInstances(ctx, cached, found, meant, waits); err != nil {
+		return nil, err
+	}
 	var addOns addonv1alpha1.ManagedClusterAddOnList
 	if err := cached.List(ctx, &addOns, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the add-ons of all clusters: %w", err)
 	}
 	for i := range addOns.Items {
 		if addOn := &addOns.Items[i]; meant(addOn.Namespace) {
-			found.Add(addOn.Namespace, fleet.Subject{Name: addOn.Name}, fleet.GlimpseOf(addOn))
+			found.Add(addOn.Namespace, fleet.Subject{Name: addOn.Name}, waits.GlimpseOf(addOn))
 		}
 	}
-	return found, glanceAtInstances(ctx, cached, found, meant)
+	return found, nil
 }
 
-// glanceAtInstances adds the independent Instances of the clusters that are meant, if the user may read them.
-func glanceAtInstances(ctx context.Context, cached client.Reader, found fleet.Glance, meant func(cluster string) bool) error {
+// glanceAtInstances adds the independent Instances of the clusters that are meant, and notes which of add-ons wait, if the user may read them.
+func glanceAtInstances(ctx context.Context, cached client.Reader, found fleet.Glance, meant func(cluster string) bool, waits fleet.Waits) error {
 	var instances kudo.InstanceList
 	err := cached.List(ctx, &instances, client.UnsafeDisableDeepCopy)
 	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
@@ -50,6 +54,7 @@ func glanceAtInstances(ctx context.Context, cached client.Reader, found fleet.Gl
 		return fmt.Errorf("listing the Instances of all clusters: %w", err)
 	}
 	for i := range instances.Items {
+		waits.Note(&instances.Items[i])
 		if instance := &instances.Items[i]; meant(instance.Namespace) && fleet.Independent(instance) {
 			found.Add(instance.Namespace, fleet.Subject{Instance: true, Name: instance.Name}, fleet.GlimpseOfInstance(instance))
 		}

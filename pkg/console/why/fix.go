@@ -11,6 +11,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/suspension"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -40,10 +41,24 @@ func (e *Explanation) suggestFix(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		e.fixCluster(addOn, available.Message)
 	}
 	if waiting := meta.FindStatusCondition(addOn.Status.Conditions, kudo.ConditionWaiting); waiting != nil && waiting.Reason == kudo.ReasonSuspended {
-		e.addSentence("Instance %s is suspended: no plan starts until it is resumed.", addOn.Name)
-		e.suggest("kubectl addon resume %s --cluster %s", addOn.Name, e.view.Name)
+		e.fixSuspension(addOn, waiting.Message)
 	} else if waiting != nil && waiting.Reason == kudo.ReasonWindow {
 		e.fixWindow(addOn, waiting.Message)
+	}
+}
+
+// fixSuspension says what suspends the Instance of an add-on, and suggests the commands that resume it.
+func (e *Explanation) fixSuspension(addOn *addonv1alpha1.ManagedClusterAddOn, message string) {
+	origins, by := suspension.ParseMessage(message), ""
+	if len(origins) > 0 {
+		by = " by " + suspension.Describe(origins)
+	}
+	e.addSentence("Instance %s is suspended%s: no plan starts until it is resumed.", addOn.Name, by)
+	for _, origin := range origins {
+		e.suggest(origin.ResumeCommand())
+	}
+	if instance := e.view.Instances[addOn.Name]; len(origins) == 0 || instance != nil && instance.Spec.Suspend {
+		e.suggest("kubectl addon resume %s --cluster %s", addOn.Name, e.view.Name)
 	}
 }
 

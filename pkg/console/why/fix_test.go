@@ -76,6 +76,11 @@ func TestWhySuggestsACommandThatFixes(t *testing.T) {
 			sample.Condition(kudo.ConditionWaiting, "True", kudo.ReasonSuspended, `plan "deploy" waits: the Instance is suspended`),
 			[]string{"kubectl addon resume shop --cluster cluster1"},
 		},
+		"a suspension by objects of the hub": {
+			sample.Condition(kudo.ConditionWaiting, "True", kudo.ReasonSuspended,
+				`plan "deploy" waits: the Instance is suspended by ManagedCluster cluster1 ("storage"), ClusterManagementAddOn shop`),
+			[]string{"kubectl addon resume --all --cluster cluster1", "kubectl addon resume shop --everywhere"},
+		},
 		"a maintenance window": {
 			sample.Condition(kudo.ConditionWaiting, "True", kudo.ReasonWindow, `plan "deploy" waits for a maintenance window, closed by the hub (ManagedCluster): opens at 2026-12-01T22:00:00Z`),
 			[]string{"kubectl addon plan run shop deploy --cluster cluster1 --now"},

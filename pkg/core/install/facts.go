@@ -3,6 +3,7 @@ package install
 import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/facts"
+	"github.com/tandem-addons/tandem/pkg/core/suspension"
 )
 
 // FactsOf returns the facts of the cluster that the spec of an Instance has to have: none if no template of its OperatorVersion uses them. While the
@@ -27,4 +28,12 @@ func WindowsOf(i Instance) string {
 		return i.Instance.Spec.ClusterWindows
 	}
 	return i.ClusterWindows
+}
+
+// SuspendedByOf returns the objects on the hub that suspend an Instance, as its spec has to name them. A child has those of the add-on of its root.
+func SuspendedByOf(i Instance) string {
+	if i.Unmanaged {
+		return i.Instance.Spec.SuspendedBy
+	}
+	return suspension.Describe(i.Suspensions)
 }

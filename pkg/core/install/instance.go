@@ -19,6 +19,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/suspension"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -56,6 +57,10 @@ type Instance struct {
 	ClusterWindows string
 	WindowsDropped bool
 
+	// Suspensions are the objects on the hub that suspend the Instance, and SuspensionDropped is FactsDropped for them.
+	Suspensions       []suspension.Origin
+	SuspensionDropped bool
+
 	// replaced is true without a Version if another OperatorVersion has its name now.
 	replaced bool
 }
@@ -63,7 +68,7 @@ type Instance struct {
 // rules judge an Instance, in the order in which their problems are listed.
 var rules = []func(Instance) []Problem{
 	nameRule, collisionRule, reservedRule, namespaceRule, versionRule, signatureRule, contentRule, childrenRule, parametersRule, immutableRule, planRule, requestRule,
-	factsRule, windowsRule,
+	factsRule, windowsRule, suspensionRule,
 }
 
 // Judge returns the condition Resolved of the Instance at its generation: True, or False with every problem.
@@ -325,6 +330,15 @@ func windowsRule(i Instance) []Problem {
 	}
 	return []Problem{{kudo.ReasonFieldNotStored, fmt.Sprintf("CustomResourceDefinition instances.kudo.dev on the hub has no field spec.clusterWindows, and "+
 		"ManagedCluster %q has annotation %s: apply crds/ of the version of addon-manager on the hub", i.Instance.Namespace, kudo.AnnotationWindows)}}
+}
+
+// suspensionRule requires that a suspension can be passed on.
+func suspensionRule(i Instance) []Problem {
+	if !i.SuspensionDropped {
+		return nil
+	}
+	return []Problem{{kudo.ReasonFieldNotStored, fmt.Sprintf("CustomResourceDefinition instances.kudo.dev on the hub has no field spec.suspendedBy, and the "+
+		"Instance is suspended by %s: apply crds/ of the version of addon-manager on the hub", suspension.Describe(i.Suspensions))}}
 }
 
 // childrenRule requires that the tree of child operators is complete and acyclic, and that the names of all children are valid. The

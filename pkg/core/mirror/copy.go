@@ -112,8 +112,9 @@ func restore(wanted, existing *kudo.Instance) (*kudo.Instance, []Write) {
 	return restored, []Write{{Kind: RestoreVersion, Mirror: restored, Version: version}, {Kind: UpdateStatus, Mirror: restored}}
 }
 
-// acknowledge copies the hub's status of KudoOperator tasks, requests to cancel the running execution and for a diagnosis, whether it is suspended, its
-// maintenance windows if it has any, and what is done about drift and failures. A running plan needs these even if the hub has not resolved the current spec.
+// acknowledge copies the hub's status of KudoOperator tasks, requests to cancel the running execution and for a diagnosis, whether it is suspended and by
+// what, its maintenance windows if it has any, and what is done about drift and failures. A running plan needs these even if the hub has not resolved the
+// current spec.
 func acknowledge(wanted, existing *kudo.Instance) []Write {
 	if !Mirrors(existing, wanted) {
 		return nil
@@ -128,6 +129,9 @@ func acknowledge(wanted, existing *kudo.Instance) []Write {
 	}
 	if wanted.Spec.ClusterWindows != "" {
 		changed.Spec.ClusterWindows = wanted.Spec.ClusterWindows
+	}
+	if wanted.Spec.SuspendedBy != "" || isJudged(wanted) {
+		changed.Spec.SuspendedBy = wanted.Spec.SuspendedBy
 	}
 	changed.Spec.IgnoreWindowsUntil = wanted.Spec.IgnoreWindowsUntil.DeepCopy()
 	copyRequest(changed, wanted)

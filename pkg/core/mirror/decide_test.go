@@ -165,6 +165,9 @@ func writeText(write Write, was *kudo.Instance) string {
 	}
 	if !cmp.Equal(is.Spec, was.Spec) {
 		words = append(words, fmt.Sprintf("%s in %s %v", is.Spec.OperatorVersion.Name, is.Spec.InstallNamespace, is.Spec.Parameters))
+		if is.Spec.SuspendedBy != was.Spec.SuspendedBy {
+			words = append(words, "suspended by "+is.Spec.SuspendedBy)
+		}
 		if is.Spec.PlanExecution != was.Spec.PlanExecution {
 			words = append(words, fmt.Sprintf("cancel=%t", is.Spec.PlanExecution.Cancel))
 		}
@@ -270,6 +273,8 @@ func TestCopy(t *testing.T) {
 		"a long request for a diagnosis": {func(s *situation) {
 			s.Wanted.Annotations = map[string]string{kudo.AnnotationDiagnose: strings.Repeat("x", 1000)}
 		}, chosen + "update +diagnose=" + strings.Repeat("x", 64)},
+		"a suspension": {func(s *situation) { s.Wanted.Spec.SuspendedBy = "ManagedCluster c" },
+			chosen + "update kafka-1.0.0-abc in apps map[A:1 B:2] suspended by ManagedCluster c"},
 		"another parameter": {func(s *situation) { s.Wanted.Spec.Parameters["A"] = "2" },
 			chosen + "update kafka-1.0.0-abc in apps map[A:2 B:2]"},
 		"another generation":       {func(s *situation) { s.Mirror.Annotations[kudo.AnnotationHubGeneration] = "6" }, chosen + "update +hub-generation=7"},
@@ -325,6 +330,18 @@ func TestAcknowledge(t *testing.T) {
 		"nothing has changed": {unresolved, ""},
 		"a change that the hub has not resolved": {edits(unresolved, func(s *situation) { s.Wanted.Spec.Parameters["A"] = "2" }),
 			""},
+		"a suspension before the hub has resolved the change": {edits(unresolved, func(s *situation) { s.Wanted.Spec.SuspendedBy = "ManagedCluster c" }),
+			"update kafka-1.0.0-abc in apps map[A:1 B:2] suspended by ManagedCluster c"},
+		"a suspension that another writer has removed, and that the hub has yet to restore": {edits(unresolved, func(s *situation) {
+			s.Mirror.Spec.SuspendedBy = "ManagedCluster c"
+		}), ""},
+		"the end of a suspension, of an Instance that cannot run": {func(s *situation) {
+			s.Wanted.Status.Conditions[0].Status, s.Mirror.Spec.SuspendedBy = metav1.ConditionFalse, "ManagedCluster c"
+		}, "update kafka-1.0.0-abc in apps map[A:1 B:2] suspended by "},
+		"a suspension that the hub cannot store": {func(s *situation) {
+			s.Wanted.Status.Conditions[0].Status, s.Mirror.Spec.SuspendedBy = metav1.ConditionFalse, "ManagedCluster c"
+			s.Wanted.Status.Conditions[0].Reason = kudo.ReasonFieldNotStored
+		}, ""},
 		"a condition of which an earlier generation was resolved is false": {func(s *situation) {
 			s.Wanted.Status.Conditions[0].Status = metav1.ConditionFalse
 			s.Wanted.Spec.Parameters["A"] = "2"

@@ -50,6 +50,13 @@ func IsResolved(i *kudo.Instance) bool {
 	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == i.Generation
 }
 
+// isJudged reports whether the hub has judged the current generation of an Instance, whatever the result: it has undone edits of the fields that only it
+// sets. A hub that cannot store them has not.
+func isJudged(i *kudo.Instance) bool {
+	condition := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved)
+	return condition != nil && condition.ObservedGeneration == i.Generation && condition.Reason != kudo.ReasonFieldNotStored
+}
+
 // IsReleased reports whether the children of an Instance on the hub do not wait for its removal, or no longer do.
 func IsReleased(parent *kudo.Instance) bool { return parent.IsRemoved() || parent.IsForceReleased() }
 

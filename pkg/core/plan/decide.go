@@ -19,6 +19,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/former"
+	"github.com/tandem-addons/tandem/pkg/core/suspension"
 	"github.com/tandem-addons/tandem/pkg/core/window"
 )
 
@@ -202,7 +203,7 @@ func (o Observation) pause() Action {
 }
 
 // isSuspended reports whether no plan starts. Nothing suspends a removal.
-func (o Observation) isSuspended() bool { return o.Instance.Spec.Suspend && !o.IsLeaving() }
+func (o Observation) isSuspended() bool { return o.Instance.IsSuspended() && !o.IsLeaving() }
 
 // Waiting returns condition Waiting of the Instance with that status; nil if its plans wait for nothing that a user decides.
 func (o Observation) Waiting(status kudo.InstanceStatus) *metav1.Condition {
@@ -215,10 +216,11 @@ func (o Observation) Waiting(status kudo.InstanceStatus) *metav1.Condition {
 		o.Instance.Status = status
 		return o.State().closedCondition()
 	}
+	by := suspension.By(o.Instance.Spec)
 	if status.Execution == nil || o.Running == nil {
-		return WaitingCondition(Due(o.State()), kudo.Plan{}, kudo.PlanStatus{})
+		return WaitingCondition(by, Due(o.State()), kudo.Plan{}, kudo.PlanStatus{})
 	}
-	return WaitingCondition(Due(o.State()), o.lastSpec(), status.PlanStatus[status.Execution.Plan])
+	return WaitingCondition(by, Due(o.State()), o.lastSpec(), status.PlanStatus[status.Execution.Plan])
 }
 
 // LastRequest returns condition LastRequestSucceeded of the Instance with that status; nil if it stays as it is.
@@ -459,7 +461,7 @@ func (o Observation) State() State {
 	s.Request, s.KubernetesVersion = o.Instance.Spec.PlanExecution, o.KubernetesVersion
 	s.DueRetries = o.dueRetries()
 	s.Removing, s.SkipsCleanup = o.Instance.IsRemoving(), o.Instance.SkipsCleanup()
-	s.Stage, s.Suspended = o.Departure.Stage, o.isSuspended()
+	s.Stage, s.Suspended, s.SuspendedBy = o.Departure.Stage, o.isSuspended(), suspension.By(o.Instance.Spec)
 	if o.Window != nil {
 		s.Closed = o.Window.Message
 	}

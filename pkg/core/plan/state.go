@@ -44,8 +44,10 @@ type State struct {
 	// Removing is true if the Instance is to be removed, and SkipsCleanup if that is without its cleanup plan.
 	Removing, SkipsCleanup bool
 
-	// Suspended is true if no plan starts, except for the removal of the Instance.
-	Suspended bool
+	// Suspended is true if no plan starts, except for the removal of the Instance. SuspendedBy names the objects on the hub that suspend it; empty if only
+	// its spec does.
+	Suspended   bool
+	SuspendedBy string
 
 	// Closed is why no plan starts before a maintenance window opens; empty if plans may start. Nothing delays the removal of the Instance.
 	Closed string

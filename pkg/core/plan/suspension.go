@@ -7,13 +7,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/suspension"
 )
 
-// SuspendedError reports that a plan does not start because the Instance is suspended.
-type SuspendedError struct{ Plan string }
+// SuspendedError reports that a plan does not start because the Instance is suspended. By names the objects on the hub that suspend it; empty if only its
+// spec does.
+type SuspendedError struct{ Plan, By string }
 
 func (e *SuspendedError) Error() string {
-	return fmt.Sprintf("plan %q waits: the Instance is suspended", e.Plan)
+	return fmt.Sprintf("plan %q waits: %s", e.Plan, suspension.Message(e.By))
 }
 
 // ClosedError reports that a plan does not start because a maintenance window is closed.
@@ -27,7 +29,7 @@ func (e *ClosedError) Error() string {
 func (s State) holdError(plan string) error {
 	switch {
 	case s.Suspended:
-		return &SuspendedError{Plan: plan}
+		return &SuspendedError{Plan: plan, By: s.SuspendedBy}
 	case s.Closed != "":
 		return &ClosedError{Plan: plan, Reason: s.Closed}
 	default:
@@ -76,18 +78,18 @@ func NextStep(spec kudo.Plan, status kudo.PlanStatus) string {
 	return ""
 }
 
-// WaitingCondition returns condition Waiting of a suspended Instance. next is the plan that does not start, empty if there is none, and spec and running are
-// the last execution; the zero values if there is none.
-func WaitingCondition(next string, spec kudo.Plan, running kudo.PlanStatus) *metav1.Condition {
-	message := "the Instance is suspended: no plan starts"
+// WaitingCondition returns condition Waiting of an Instance that is suspended by these objects; by none if its own spec suspends it. next is the plan that
+// does not start, empty if there is none, and spec and running are the last execution; the zero values if there is none.
+func WaitingCondition(by, next string, spec kudo.Plan, running kudo.PlanStatus) *metav1.Condition {
+	message := suspension.Message(by) + ": no plan starts"
 	switch {
 	case running.Status.IsRunning():
-		message = fmt.Sprintf("the Instance is suspended: plan %q finishes the steps that it has started", running.Name)
+		message = fmt.Sprintf("%s: plan %q finishes the steps that it has started", suspension.Message(by), running.Name)
 		if step := NextStep(spec, running); step != "" {
-			message = fmt.Sprintf("the Instance is suspended: plan %q does not start %s", running.Name, step)
+			message = fmt.Sprintf("%s: plan %q does not start %s", suspension.Message(by), running.Name, step)
 		}
 	case next != "":
-		message = (&SuspendedError{next}).Error()
+		message = (&SuspendedError{Plan: next, By: by}).Error()
 	}
 	return &metav1.Condition{Type: kudo.ConditionWaiting, Status: metav1.ConditionTrue, Reason: kudo.ReasonSuspended, Message: message}
 }

@@ -118,6 +118,41 @@ func TestASuspendedInstanceStartsNoPlan(t *testing.T) {
 	}
 }
 
+func TestASuspensionByObjectsOfTheHubIsNamed(t *testing.T) {
+	const by = `ManagedCluster cluster1 ("a reason")`
+	for name, test := range map[string]struct {
+		status kudo.ExecutionStatus
+		change func(*plan.Observation)
+		kind   plan.ActionKind
+		waits  string
+	}{
+		"nothing to start":    {kudo.Complete, readyAt(7), plan.ActionSettle, "the Instance is suspended by " + by + ": no plan starts"},
+		"a changed parameter": {kudo.Complete, editPlain, plan.ActionSettle, `plan "update" waits: the Instance is suspended by ` + by},
+		"together with its own": {kudo.Complete, func(o *plan.Observation) { o.Instance.Spec.Suspend = true }, plan.ActionSettle,
+			"the Instance is suspended by " + by + " and spec.suspend: no plan starts"},
+		"a running plan": {kudo.InProgress, readyAt(7), plan.ActionWait,
+			"the Instance is suspended by " + by + `: plan "deploy" does not start step "s1" of phase "p"`},
+		"a removal": {kudo.Complete, requestRemoval, plan.ActionRemove, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newObservation(test.status, test.change, func(o *plan.Observation) {
+				o.Instance.Spec.SuspendedBy = by
+				*o = o.MarkSuspension()
+			})
+			if action := plan.Decide(o); action.Kind != test.kind {
+				t.Errorf("got action %s, want %s", action.Kind, test.kind)
+			}
+			waits := ""
+			if wait := o.Waiting(o.Instance.Status); wait != nil {
+				waits = wait.Message
+			}
+			if diff := cmp.Diff(test.waits, waits); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestASuspensionLeavesReadyAsTheLastExecutionLeftIt(t *testing.T) {
 	for name, test := range map[string]struct {
 		status kudo.ExecutionStatus
@@ -252,7 +287,7 @@ func TestAParentNamesASuspendedChild(t *testing.T) {
 	child.Name.Namespace, child.Name.Name = "apps", "kafka-zk"
 	child.Mirror.Annotations = map[string]string{kudo.AnnotationHubUID: "c"}
 	child.Acknowledged = kudo.ChildStatus{Execution: "x", UID: "c", State: kudo.ChildApplied}
-	meta.SetStatusCondition(&child.Mirror.Status.Conditions, *plan.WaitingCondition("deploy", kudo.Plan{}, kudo.PlanStatus{}))
+	meta.SetStatusCondition(&child.Mirror.Status.Conditions, *plan.WaitingCondition("", "deploy", kudo.Plan{}, kudo.PlanStatus{}))
 	got := plan.ChildOutcome(plan.ApplyChild, "x", child)
 	want := plan.Outcome{Status: kudo.InProgress, Message: `Instance apps/kafka-zk: plan "deploy" waits: the Instance is suspended`}
 	if diff := cmp.Diff(want, got); diff != "" {

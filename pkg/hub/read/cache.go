@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/selector"
+	"github.com/tandem-addons/tandem/pkg/core/suspension"
 )
 
 // Transform returns a function that every object of a cache passes through: it calls Trim, and shares equal strings between objects.
@@ -69,13 +70,25 @@ func Trim(object any) (any, error) {
 // trimCluster drops what the hub does not read of a ManagedCluster. Of facts that are too many or too large, which other users and the cluster
 // write, it keeps as much as shows that.
 func trimCluster(o *clusterv1.ManagedCluster) {
-	kept, windows := facts.Bound(selector.FactsOf(o)), install.AnnotatedWindows(o)
+	kept, annotations := facts.Bound(selector.FactsOf(o)), passedOnAnnotations(o)
 	trimMetadata(o)
-	o.Labels, o.TypeMeta = kept.Labels, metav1.TypeMeta{}
-	if windows != "" {
-		o.Annotations = map[string]string{kudo.AnnotationWindows: windows}
-	}
+	o.Labels, o.Annotations, o.TypeMeta = kept.Labels, annotations, metav1.TypeMeta{}
 	selector.Trim(o)
+}
+
+// passedOnAnnotations returns the annotations of a ManagedCluster that the hub passes on, bounded; nil if it has none.
+func passedOnAnnotations(o *clusterv1.ManagedCluster) map[string]string {
+	kept := map[string]string{}
+	if windows := install.AnnotatedWindows(o); windows != "" {
+		kept[kudo.AnnotationWindows] = windows
+	}
+	if reason, suspended := suspension.ReasonOf(o); suspended {
+		kept[kudo.AnnotationSuspend] = reason
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	return kept
 }
 
 // installNotes returns the annotations about dependencies with install Auto; nil if there are none.

@@ -209,6 +209,20 @@ func TestManagedClustersKeepTheirFacts(t *testing.T) {
 	}
 }
 
+func TestManagedClustersKeepTheirSuspension(t *testing.T) {
+	for value, want := range map[string]string{"": "", "a reason": "a reason", strings.Repeat("x", 1<<18): strings.Repeat("x", 200) + "…"} {
+		stored := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "cluster", Annotations: map[string]string{"a": "v", kudo.AnnotationSuspend: value}}}
+		before := ViewPassedOn(stored)
+		cached := trimObject(t, stored)
+		if diff := cmp.Diff(map[string]string{kudo.AnnotationSuspend: want}, cached.Annotations); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if ViewPassedOn(cached) != before || before == ViewPassedOn(&clusterv1.ManagedCluster{}) {
+			t.Errorf("the cache changes the suspension with %d characters", len(value))
+		}
+	}
+}
+
 func TestNamespacesKeepTheLabelsThatDecideAboutConfigs(t *testing.T) {
 	want := Namespace()
 	want.Name, want.Labels = "cluster", map[string]string{"open-cluster-management.io/cluster-name": "cluster", "kudo.dev/shared-configs": "true"}

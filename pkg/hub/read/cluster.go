@@ -105,9 +105,15 @@ func ViewOnFailure(config *addonv1alpha1.AddOnDeploymentConfig) string {
 	return config.Annotations[kudo.AnnotationOnFailure]
 }
 
+// passedOn is what the hub passes on of a ManagedCluster.
+type passedOn struct {
+	facts, windows string
+	suspend        suspendView
+}
+
 // ViewPassedOn returns what the hub passes on of a ManagedCluster, for comparison.
-func ViewPassedOn(cluster *clusterv1.ManagedCluster) [2]string {
-	return [2]string{ViewFacts(cluster), install.AnnotatedWindows(cluster)}
+func ViewPassedOn(cluster *clusterv1.ManagedCluster) passedOn {
+	return passedOn{ViewFacts(cluster), install.AnnotatedWindows(cluster), viewSuspend(cluster)}
 }
 
 // ViewFacts returns what templates may read of a ManagedCluster, for comparison.

@@ -3,6 +3,7 @@
 package read
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -36,8 +37,9 @@ const (
 	byChild    = "child"
 	// BySlot finds Instances by cluster, target namespace and name there.
 	BySlot = "slot"
-	// byParent finds Instances by the uid of their parent.
+	// byParent finds Instances by the uid of their parent, byRoot by the name of the root of their tree.
 	byParent = "parent"
+	byRoot   = "root"
 )
 
 // Indexes sets up the indexes of the cache.
@@ -57,6 +59,7 @@ func (*Indexes) SetUp(mgr manager.Manager) error {
 		{&kudo.OperatorVersion{}, byOperator, operatorKeys},
 		{&kudo.OperatorVersion{}, byChild, childKeys},
 		{&kudo.Instance{}, byParent, parentKeys},
+		{&kudo.Instance{}, byRoot, func(o client.Object) []string { return []string{cmp.Or(o.GetLabels()[kudo.LabelRoot], o.GetName())} }},
 		{&kudo.Instance{}, BySlot, func(o client.Object) []string { return []string{SlotKey(o.(*kudo.Instance))} }},
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(context.Background(), index.object, index.field, index.keys); err != nil {

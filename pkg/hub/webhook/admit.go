@@ -75,6 +75,8 @@ type write[O client.Object] struct {
 	user          string
 	// forced is true for a deletion with grace period 0, as that of 'kubectl delete --force'.
 	forced bool
+	// replaces is true for an update that sends the whole object (PUT), as clusteradm does: what it lacks may have been dropped by mistake.
+	replaces bool
 }
 
 // opinion is the result of a review. The zero value admits the write without warnings.
@@ -107,7 +109,7 @@ func reviewOf[T any, O interface {
 				err = fmt.Errorf("panic: %v", problem)
 			}
 		}()
-		w := write[O]{user: request.UserInfo.Username, forced: isForced(request)}
+		w := write[O]{user: request.UserInfo.Username, forced: isForced(request), replaces: isReplacement(request)}
 		for _, side := range []struct {
 			raw  runtime.RawExtension
 			into *O

@@ -9,7 +9,9 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/suspension"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // definition judges a write of a ClusterManagementAddOn by its dependencies: it rejects malformed ones and cycles. It warns about configs
@@ -35,6 +37,7 @@ func (a *admissions) definition(ctx context.Context, w write[*addonv1alpha1.Clus
 	}
 	warnings, refused := dependency.Admit(w.before, w.after, func(name string) []addonv1alpha1.AddonDependency { return needs[name] })
 	warnings = append(warnings, removalWarnings(w.before, w.after)...)
+	warnings = append(warnings, suspensionWarnings(w)...)
 	placed, err := a.configWarnings(ctx, w)
 	return opinion{warnings: append(warnings, placed...), refused: refused}, err
 }
@@ -75,6 +78,32 @@ func removalWarnings(before, after *addonv1alpha1.ClusterManagementAddOn) []stri
 		warnings = append(warnings, restore)
 	}
 	return warnings
+}
+
+// suspensionWarnings warns about a write that replaces the whole definition without the annotation that suspends its Instances, as
+// `clusteradm addon create --overwrite` does, and about one that sets the annotation to a value that looks as if it did not suspend.
+func suspensionWarnings(w write[*addonv1alpha1.ClusterManagementAddOn]) []string {
+	origin, before, was := suspension.Origin{Kind: suspension.KindAddOn, Name: w.after.Name}, "", false
+	if w.before != nil {
+		before, was = suspension.ReasonOf(w.before)
+	}
+	after, is := suspension.ReasonOf(w.after)
+	switch {
+	case was && !is && w.replaces:
+		restore := text.Command("to suspend it again: kubectl addon suspend %s --everywhere", w.after.Name)
+		if reason := text.Command(" --reason %s", before); before != "" && len(restore+reason) <= warningLimit {
+			restore += reason
+		}
+		return []string{
+			fmt.Sprintf("this write resumes add-on %q on all clusters, and its plans start: unless that is intended, suspend it again", w.after.Name), restore,
+		}
+	case is && (!was || before != after):
+		origin.Reason = after
+		if denial := origin.Denial(); denial != "" {
+			return []string{denial}
+		}
+	}
+	return nil
 }
 
 // definitionRemoval warns about the deletion of a definition that others require. The add-on may remain on clusters without it, but OCM

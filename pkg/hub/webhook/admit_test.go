@@ -240,6 +240,47 @@ func TestChangesOfAddOnsThatAreBeingDeleted(t *testing.T) {
 	}
 }
 
+func TestSuspensionWarnings(t *testing.T) {
+	with := func(value *string) *addonv1alpha1.ClusterManagementAddOn {
+		d := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka"}}
+		if value != nil {
+			d.Annotations = map[string]string{kudo.AnnotationSuspend: *value}
+		}
+		return d
+	}
+	resumes := `this write resumes add-on "kafka" on all clusters, and its plans start: unless that is intended, suspend it again`
+	for name, test := range map[string]struct {
+		w    write[*addonv1alpha1.ClusterManagementAddOn]
+		want []string
+	}{
+		"a new definition":            {write[*addonv1alpha1.ClusterManagementAddOn]{after: with(nil)}, nil},
+		"a suspension":                {write[*addonv1alpha1.ClusterManagementAddOn]{before: with(nil), after: with(new("storage")), replaces: true}, nil},
+		"a patch that resumes it":     {write[*addonv1alpha1.ClusterManagementAddOn]{before: with(new("storage")), after: with(nil)}, nil},
+		"a replacement that keeps it": {write[*addonv1alpha1.ClusterManagementAddOn]{before: with(new("")), after: with(new("")), replaces: true}, nil},
+		"a replacement without it": {write[*addonv1alpha1.ClusterManagementAddOn]{before: with(new("a bad release")), after: with(nil), replaces: true},
+			[]string{resumes, "to suspend it again: kubectl addon suspend kafka --everywhere --reason 'a bad release'"}},
+		"a replacement without it and with a reason that does not fit": {write[*addonv1alpha1.ClusterManagementAddOn]{
+			before: with(new(strings.Repeat("é", 200))), after: with(nil), replaces: true,
+		}, []string{resumes, "to suspend it again: kubectl addon suspend kafka --everywhere"}},
+		"a replacement without it and a reason": {write[*addonv1alpha1.ClusterManagementAddOn]{before: with(new("")), after: with(nil), replaces: true},
+			[]string{resumes, "to suspend it again: kubectl addon suspend kafka --everywhere"}},
+		"a value that looks as if it did not suspend": {write[*addonv1alpha1.ClusterManagementAddOn]{before: with(new("storage")), after: with(new("false"))},
+			[]string{`annotation kudo.dev/suspend of ClusterManagementAddOn kafka is "false", and suspends whatever its value: remove the annotation to resume ` +
+				"(kubectl addon resume kafka --everywhere)"}},
+		"such a value that exists": {write[*addonv1alpha1.ClusterManagementAddOn]{before: with(new("false")), after: with(new("false"))}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := suspensionWarnings(test.w)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(got, limitWarnings(got)); diff != "" {
+				t.Errorf("they do not fit:\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestRemoving(t *testing.T) {
 	declaring := func(annotation string, field ...addonv1alpha1.AddonDependency) *addonv1alpha1.ClusterManagementAddOn {
 		d := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka"}}

@@ -41,6 +41,13 @@ func isForced(request admission.Request) bool {
 		ptr.Deref(options.GracePeriodSeconds, -1) == 0
 }
 
+// isReplacement reports whether an update sends the whole object, and not a patch.
+func isReplacement(request admission.Request) bool {
+	var options metav1.TypeMeta
+	return request.Operation == admissionv1.Update && len(request.Options.Raw) > 0 && json.Unmarshal(request.Options.Raw, &options) == nil &&
+		options.Kind == "UpdateOptions"
+}
+
 // The controllers that delete add-ons because of other changes, and would try again forever: those of Kubernetes by user, those of OCM by their namespace
 // or, on hubs that host OCM elsewhere, by the name of their service account: their namespace then has the name of the ClusterManager. The namespace of add-ons'
 // agents begins like those of OCM, but has other service accounts.

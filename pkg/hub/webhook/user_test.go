@@ -23,6 +23,19 @@ func TestIsForced(t *testing.T) {
 	}
 }
 
+func TestIsReplacement(t *testing.T) {
+	for options, want := range map[string]bool{
+		"": false, `{}`: false, `[`: false, `{"kind":"PatchOptions","apiVersion":"meta.k8s.io/v1"}`: false, `{"kind":"UpdateOptions","apiVersion":"meta.k8s.io/v1"}`: true,
+	} {
+		for operation, updates := range map[admissionv1.Operation]bool{admissionv1.Create: false, admissionv1.Update: true} {
+			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: operation, Options: runtime.RawExtension{Raw: []byte(options)}}}
+			if got := isReplacement(request); got != (want && updates) {
+				t.Errorf("%s with %q: got %v", operation, options, got)
+			}
+		}
+	}
+}
+
 func TestIsController(t *testing.T) {
 	for user, want := range map[string]bool{
 		"system:kube-controller-manager":                                                       true,

@@ -79,6 +79,63 @@ var _ = Describe("A suspended Instance", func() {
 		h.finish(ctx)
 	})
 
+	It("by objects of the hub names them, waits from its first plan on, and is removed meanwhile", func(ctx context.Context) {
+		const by = `ConfigMap tandem-system/tandem-suspend ("storage fails")`
+		spec := configOnly()
+		spec.Operator.Name = "held"
+		h := newInstance(ctx, spec, nil)
+		h.edit(ctx, func(i *kudo.Instance) { i.Spec.SuspendedBy = by })
+		h.resolve(ctx)
+		Eventually(func() string { return waitCondition(ctx, h).Message }).Should(Equal(`plan "deploy" waits: the Instance is suspended by ` + by))
+		Expect(waitCondition(ctx, h).Reason).To(Equal(kudo.ReasonSuspended))
+		Expect(plansWaiting("held", kudo.ReasonSuspended)).To(BeEquivalentTo(1))
+		Expect(h.ready(ctx)).To(And(HaveField("Reason", kudo.ReasonPlanPending), HaveField("Message", HaveSuffix("suspended by "+by))))
+		Consistently(func() string { return h.config(ctx, "-config") }).Should(BeEmpty())
+
+		By("resuming all but itself")
+		h.change(ctx, suspend)
+		Eventually(func() string { return waitCondition(ctx, h).Message }).Should(HaveSuffix(by + " and spec.suspend"))
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.SuspendedBy = "" })
+		Eventually(func() string { return waitCondition(ctx, h).Message }).Should(Equal(`plan "deploy" waits: the Instance is suspended`))
+		h.change(ctx, resume)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(waitCondition(ctx, h)).To(BeZero())
+
+		By("another suspension, during which it is removed")
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.SuspendedBy = by })
+		Eventually(func() string { return waitCondition(ctx, h).Message }).Should(Equal("the Instance is suspended by " + by + ": no plan starts"))
+		Eventually(func() []string { return h.eventsOf(ctx, "Suspended") }).Should(ContainElement(ContainSubstring(by)))
+		h.finish(ctx)
+	})
+
+	It("by objects of the hub ends the step that has started, however long it takes, although its spec is not resolved", func(ctx context.Context) {
+		const by = `ManagedCluster cluster1 ("storage fails")`
+		spec := standard()
+		deploy := spec.Plans["deploy"]
+		deploy.Phases[0].Steps[1].Timeout = &metav1.Duration{Duration: 4 * time.Second}
+		h := newInstance(ctx, spec, map[string]string{"FEATURE": "true"})
+		h.resolve(ctx)
+		Eventually(func() kudo.ExecutionStatus { return h.step(ctx, 1) }).Should(Equal(kudo.InProgress))
+
+		h.edit(ctx, func(i *kudo.Instance) { i.Spec.SuspendedBy = by }) // the hub resolves it later
+		Eventually(func() string { return waitCondition(ctx, h).Message }).Should(Equal(
+			"the Instance is suspended by " + by + `: plan "deploy" finishes the steps that it has started`))
+		Consistently(func() kudo.ExecutionStatus { return h.step(ctx, 1) }, 7*time.Second).Should(Equal(kudo.InProgress))
+		h.rollOut(ctx)
+		Eventually(func() kudo.ExecutionStatus { return h.step(ctx, 1) }).Should(Equal(kudo.Complete))
+		Eventually(func() string { return h.ready(ctx).Message }).Should(HavePrefix(`plan "deploy" is suspended before step`))
+
+		By("a user who removes the field, which the hub has yet to restore")
+		h.edit(ctx, func(i *kudo.Instance) { i.Spec.SuspendedBy = "" })
+		Consistently(func() string { return h.mirror(ctx).Spec.SuspendedBy }, 3*time.Second).Should(Equal(by))
+
+		By("the end that the hub confirms")
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(h.plan(ctx, "deploy").SuspendedSeconds).To(BeNumerically(">=", 7))
+		h.finish(ctx)
+	})
+
 	It("is suspended although its spec is not resolved, and removed at once", func(ctx context.Context) {
 		h := newInstance(ctx, standard(), nil)
 		h.resolve(ctx)
@@ -88,17 +145,19 @@ var _ = Describe("A suspended Instance", func() {
 		h.finish(ctx)
 	})
 
-	It("runs nothing if the managed cluster's CustomResourceDefinition is older and drops the suspension, and says so", func(ctx context.Context) {
+	DescribeTable("runs nothing if the managed cluster's CustomResourceDefinition is older and drops the suspension, and says so", func(
+		ctx context.Context, field string, suspend, resume func(*kudo.InstanceSpec),
+	) {
 		h := newInstance(ctx, configOnly(), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		restore := dropSuspend(ctx)
+		restore := dropField(ctx, field)
 		h.change(ctx, func(s *kudo.InstanceSpec) {
 			suspend(s)
 			setParameter("VALUE", "two")(s)
 		})
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(And(HaveField("Reason", kudo.ReasonNotMirrored),
-			HaveField("Message", ContainSubstring("CustomResourceDefinition instances.kudo.dev is older than this agent"))))
+			HaveField("Message", ContainSubstring("drops spec."+field+": its CustomResourceDefinition instances.kudo.dev is older than this agent"))))
 		Eventually(func(g Gomega) { // the engine may still record the change
 			version := h.mirror(ctx).ResourceVersion
 			g.Consistently(func() string { return h.mirror(ctx).ResourceVersion }, "3s").Should(Equal(version))
@@ -110,13 +169,16 @@ var _ = Describe("A suspended Instance", func() {
 		h.change(ctx, resume)
 		Eventually(func() string { return h.config(ctx, "-config") }).Should(Equal("two"))
 		h.finish(ctx)
-	})
+	},
+		Entry("of its own", "suspend", suspend, resume),
+		Entry("by objects of the hub", "suspendedBy", func(s *kudo.InstanceSpec) { s.SuspendedBy = "ManagedCluster cluster1" },
+			func(s *kudo.InstanceSpec) { s.SuspendedBy = "" }))
 })
 
-// dropSuspend removes field suspend from the definition of Instances on the managed cluster, and returns what restores it.
-func dropSuspend(ctx context.Context) (restore func(context.Context)) {
+// dropField removes a field of the spec from the definition of Instances on the managed cluster, and returns what restores it.
+func dropField(ctx context.Context, name string) (restore func(context.Context)) {
 	GinkgoHelper()
-	field := []string{"schema", "openAPIV3Schema", "properties", "spec", "properties", "suspend"}
+	field := []string{"schema", "openAPIV3Schema", "properties", "spec", "properties", name}
 	edit := func(ctx context.Context, change func(version map[string]any)) {
 		GinkgoHelper()
 		definition := &unstructured.Unstructured{}
@@ -133,9 +195,9 @@ func dropSuspend(ctx context.Context) (restore func(context.Context)) {
 	keeps := func(ctx context.Context) bool { // the API server applies a definition a moment later
 		GinkgoHelper()
 		probe := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}}
-		probe.Spec.Suspend = true
+		probe.Spec.Suspend, probe.Spec.SuspendedBy = true, "probe"
 		Expect(managed.Create(ctx, probe, client.DryRunAll)).To(Succeed())
-		return probe.Spec.Suspend
+		return probe.Spec.Suspend && probe.Spec.SuspendedBy != ""
 	}
 	var definition map[string]any
 	edit(ctx, func(version map[string]any) {

@@ -139,6 +139,10 @@ var _ = Describe("what commands print", func() {
 		Expect(hub.Create(ctx, definition)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, definition)).To(Succeed()) })
 		golden("enable", run(ctx, "enable", "charts", "--cluster", "west"))
+		golden("suspend-everywhere", run(ctx, "suspend", "charts", "--everywhere", "--reason", "a bad release"))
+		golden("suspend-all", run(ctx, "suspend", "--all", "--cluster", "west"))
+		golden("resume-all", run(ctx, "resume", "--all", "--cluster", "west"))
+		golden("resume-everywhere", run(ctx, "resume", "charts", "--everywhere"))
 		golden("disable", run(ctx, "disable", "charts", "--cluster", "west", "--yes", "--timeout", "1m"))
 	})
 

@@ -371,10 +371,10 @@ var _ = Describe("clusteradm", func() {
 		Expect(apierrors.IsNotFound(user.disable(ctx, cluster, kafka.Name))).To(BeTrue(), "clusteradm says that there is none")
 	})
 
-	It("addon create --overwrite prints which dependencies it removes", func(ctx SpecContext) {
+	It("addon create --overwrite prints which dependencies it removes, and that it ends a suspension", func(ctx SpecContext) {
 		definition := define(ctx, "annotated", version)
 		edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) {
-			d.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: `[{"name":"` + zookeeper.Name + `"}]`}
+			d.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: `[{"name":"` + zookeeper.Name + `"}]`, kudo.AnnotationSuspend: "storage"}
 		})
 		definitions := user.addOns.AddonV1alpha1().ClusterManagementAddOns()
 		current, err := definitions.Get(ctx, definition.Name, metav1.GetOptions{})
@@ -390,6 +390,8 @@ var _ = Describe("clusteradm", func() {
 				definition.Name, zookeeper.Name, addonv1alpha1.AnnotationDependencies),
 			fmt.Sprintf(`to restore them: kubectl annotate clustermanagementaddon %s '%s=[{"name":"%s","type":"Required"}]'`,
 				definition.Name, addonv1alpha1.AnnotationDependencies, zookeeper.Name),
+			fmt.Sprintf(`this write resumes add-on %q on all clusters, and its plans start: unless that is intended, suspend it again`, definition.Name),
+			fmt.Sprintf("to suspend it again: kubectl addon suspend %s --everywhere --reason storage", definition.Name),
 		}))
 	})
 

@@ -59,7 +59,7 @@ var allowed = map[string]map[string][]string{
 		},
 	},
 	"addon-manager-instance": {
-		instance: {`.metadata.finalizers`, `.spec.planExecution.uid`, `.spec.cluster`, `.spec.clusterWindows`, `.status.conditions[type="Resolved"]`},
+		instance: {`.metadata.finalizers`, `.spec.planExecution.uid`, `.spec.cluster`, `.spec.clusterWindows`, `.spec.suspendedBy`, `.status.conditions[type="Resolved"]`},
 	},
 	// On a child the data from its parent, on the parent the answers to its tasks.
 	"addon-manager-children": {instance: {

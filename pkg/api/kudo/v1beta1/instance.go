@@ -73,6 +73,12 @@ type InstanceSpec struct {
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
+	// suspendedBy names the objects on the hub that suspend the Instance like suspend does, with their reasons: the ConfigMap tandem-suspend of addon-manager,
+	// the ManagedCluster, the ClusterManagementAddOn. addon-manager sets it, also on children, and reverts other changes. Not part of KUDO's API.
+	// +optional
+	// +kubebuilder:validation:MaxLength=8192
+	SuspendedBy string `json:"suspendedBy,omitempty"`
+
 	// windows are the maintenance windows in which plans may start, in YAML: see docs/operations.md. A plan that has started continues, and the Instance can
 	// always be removed. addon-manager sets it on the Instance of an add-on, from the annotation of its AddOnDeploymentConfig; users set it on others. It does not
 	// apply to children. Not part of KUDO's API.
@@ -357,7 +363,8 @@ const (
 	ReasonRemoving = "Removing"
 )
 
-// ReasonSuspended is the reason of ConditionWaiting if spec.suspend is true. The message names the plan or the step that does not start.
+// ReasonSuspended is the reason of ConditionWaiting if spec.suspend is true or spec.suspendedBy is set. The message names the plan or the step that does not
+// start, and the objects of spec.suspendedBy.
 const ReasonSuspended = "Suspended"
 
 // ReasonWindow is the reason of ConditionWaiting if a plan does not start because a maintenance window is closed. The message names whose window it is, and
@@ -1040,6 +1047,9 @@ func (i *Instance) TargetNamespace() string {
 	}
 	return i.Namespace
 }
+
+// IsSuspended reports whether no plan of the Instance starts, because of itself or of an object on the hub that suspends many.
+func (i *Instance) IsSuspended() bool { return i.Spec.Suspend || i.Spec.SuspendedBy != "" }
 
 // Parent returns the owner reference to the parent Instance (KEP-29), or nil if the Instance is not a child. The name of a child
 // starts with the name of its parent: an owner with another name is not a parent, and no Instance is its own ancestor.

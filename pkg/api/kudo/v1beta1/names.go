@@ -100,6 +100,19 @@ const AnnotationOnFailure = "kudo.dev/on-failure"
 // on an AddOnDeploymentConfig, which has precedence. addon-manager copies it to the Instances of add-ons: see InstanceSpec.HealthyFor.
 const AnnotationHealthyFor = "kudo.dev/healthy-for"
 
+// AnnotationSuspend suspends all Instances of a ManagedCluster, or of the add-on of a ClusterManagementAddOn, while it exists. Its value is the reason: any
+// value suspends. See InstanceSpec.SuspendedBy.
+const AnnotationSuspend = "kudo.dev/suspend"
+
+// The ConfigMap in the namespace of addon-manager that suspends all Instances while it exists, and its key with the reason, which may be absent.
+const (
+	SuspendConfigMap = "tandem-suspend"
+	SuspendKey       = "reason"
+)
+
+// DefaultManagerNamespace is the default namespace of addon-manager on the hub.
+const DefaultManagerNamespace = "tandem-system"
+
 // The ConfigMap in the agent's namespace on a managed cluster with the maintenance windows of the administrator of that cluster.
 const (
 	WindowsConfigMap = "tandem-windows"
