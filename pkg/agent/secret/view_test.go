@@ -239,5 +239,10 @@ func TestTheCopyHasTheValuesInUse(t *testing.T) {
 		if diff := cmp.Diff(want, usedValues(i, values, copied)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", status, diff)
 		}
+		i.Status.Former = &kudo.FormerVersion{ParametersFrom: []kudo.StartedParameterFrom{before}}
+		both := sensitive.Values{sensitive.ID(now): "now", sensitive.ID(before): "before"}
+		if diff := cmp.Diff(both, usedValues(i, values, copied)); diff != "" {
+			t.Errorf("%s, with a former version (-want +got):\n%s", status, diff)
+		}
 	}
 }

@@ -60,7 +60,7 @@ func fragile() *kudo.OperatorVersion {
 	spec := &version.Spec
 	spec.Returnable = true
 	spec.Parameters = append(spec.Parameters, kudo.Parameter{Name: "PORT", Default: ptr.To("0")})
-	spec.Templates["fragile.yaml"] = "apiVersion: v1\nkind: Service\nmetadata: {name: \"{{ .Name }}-fragile\"}\nspec: {ports: [{port: {{ .Params.PORT }}}]}\n"
+	spec.Templates["fragile.yaml"] = "apiVersion: v1\nkind: Service\nmetadata: {name: \"{{ .Name }}-fragile\"}\nspec: {ports: [{port: {{ .Params.PORT }}, targetPort: web}]}\n"
 	spec.Tasks = append(spec.Tasks, task("fragile", kudo.TaskApply, "fragile.yaml"))
 	spec.Plans["upgrade"] = serial("base", "kind", "gadget", "app", "fragile")
 	return version
