@@ -220,7 +220,7 @@ func TestRolloutWaitsUntilAClusterIsHealthyForLongEnough(t *testing.T) {
 		"it was after the former execution": {soaking(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Status.Soak.Execution = "former" }),
 			"Soaking", "Soaking", opening},
 		"it has failed":                         {soaking(required, kudo.ReasonSoakFailed, 7), "Failed", "SoakFailed", opening + "healthy since noon"},
-		"the agent does not report it":          {soaking(required, "", 7), "Soaking", "AgentOutdated", opening + "the agent of the cluster does not report that"},
+		"the agent does not report it":          {soaking(required, "", 7), "Progressing", "AgentOutdated", opening + "the agent of the cluster does not report that"},
 		"the Instance does not require it yet":  {soaking(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "Progressing", "PlanNotComplete", ""},
 		"the plan has not completed":            {soaking(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Status.Conditions[1].Status = "False" }), "Progressing", "PlanNotComplete", ""},
 		"the config requires none":              {soaking(annotated("10m", "0"), "", 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "", "PlanComplete", ""},

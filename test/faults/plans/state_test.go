@@ -95,6 +95,9 @@ func content(o *unstructured.Unstructured) (string, error) {
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
+	for _, field := range []string{"reset", "unhealthySeconds"} { // a fault may have made the Instance unhealthy for a while
+		unstructured.RemoveNestedField(o.Object, "status", "soak", field)
+	}
 	if o.GetKind() == "CustomResourceDefinition" || o.GetKind() == "ManifestWork" {
 		unstructured.RemoveNestedField(o.Object, "status")
 	}
