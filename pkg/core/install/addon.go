@@ -415,5 +415,5 @@ func Matches(current, want *kudo.Instance) bool {
 		current.Spec.OperatorVersion.Namespace == want.Spec.OperatorVersion.Namespace &&
 		current.Spec.OperatorVersion.Name == want.Spec.OperatorVersion.Name &&
 		current.Spec.InstallNamespace == want.Spec.InstallNamespace && current.Spec.Windows == want.Spec.Windows &&
-		sameTime(current.Spec.HealthyFor, want.Spec.HealthyFor) && SameValues(current.Spec, want.Spec)
+		isSameTime(current.Spec.HealthyFor, want.Spec.HealthyFor) && SameValues(current.Spec, want.Spec)
 }
