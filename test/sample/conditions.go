@@ -20,7 +20,9 @@ var (
 		`the add-on stays in namespace "market" of the managed cluster: to move it to "fair", disable it, and enable it again after its removal`)
 	BadParameters = Condition(addonv1alpha1.ConditionResolved, "False", kudo.ReasonParametersInvalid, `parameter "X": value "two": must be an integer, such as 3`)
 	BadConfig     = Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonConfigurationInvalid, `variable "X" is not defined`)
-	NotRolledOut  = Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForConfiguration, "the rollout of the last change waits for other clusters")
+	Soaking       = Condition(addonv1alpha1.ConditionManifestApplied, "False", addonv1alpha1.ReasonSoaking, "a plan has completed with the add-on's current configuration, "+
+		"which has to be healthy for 10m0s: healthy since 2026-01-02T12:00:00Z, complete at 2026-01-02T12:10:00Z")
+	NotRolledOut = Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForConfiguration, "the rollout of the last change waits for other clusters")
 	// UpgradeWaits is the wait of shop for another version of kafka.
 	UpgradeWaits = Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies,
 		"waiting to change to shop-3.0.0: shop-3.0.0 requires kafka >=2, which runs version 1.0.0; change kafka to a version that satisfies >=2")

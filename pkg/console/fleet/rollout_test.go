@@ -18,6 +18,7 @@ func TestUnfinishedOf(t *testing.T) {
 	}
 	waits := sample.Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies, "waiting to change to kafka-2: x; first changes shop")
 	applied := sample.Condition(addonv1alpha1.ConditionManifestApplied, "True", addonv1alpha1.ReasonPlanComplete, "")
+	soaks := sample.Condition(addonv1alpha1.ConditionManifestApplied, "False", addonv1alpha1.ReasonSoaking, "healthy since noon")
 	for name, tc := range map[string]struct {
 		conditions         []metav1.Condition
 		manual             bool
@@ -29,6 +30,7 @@ func TestUnfinishedOf(t *testing.T) {
 		"not by a Placement":                     {conditions: []metav1.Condition{configured("False")}, manual: true},
 		"included, and waits for another add-on": {conditions: []metav1.Condition{configured("True"), waits}, unfinished: true, waitsFor: 1},
 		"included":                               {conditions: []metav1.Condition{configured("True")}, unfinished: true},
+		"has to be healthy for longer":           {conditions: []metav1.Condition{configured("True"), soaks}, unfinished: true},
 		"ended":                                  {conditions: []metav1.Condition{configured("True"), applied}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,6 +68,30 @@ func TestGlimpse(t *testing.T) {
 	}
 }
 
+// TestGlimpseOfARollout covers an add-on whose plan is complete, and whose cluster has to be healthy for longer.
+func TestGlimpseOfARollout(t *testing.T) {
+	for applied, want := range map[string]Glimpse{
+		"False Soaking":           {State: Waiting, Reason: "Soaking"},
+		"False SoakFailed":        {State: Waiting, Reason: "SoakFailed"},
+		"False HealthyForInvalid": {State: Waiting, Reason: "HealthyForInvalid"},
+		"False AgentOutdated":     {State: Waiting, Reason: "AgentOutdated"},
+		"False PlanNotComplete":   {State: Available, Reason: "Works"},
+		"False OfAnother":         {State: Available, Reason: "Works"},
+		"True PlanComplete":       {State: Available, Reason: "Works"},
+	} {
+		addOn := &addonv1alpha1.ManagedClusterAddOn{}
+		addOn.Status.Conditions = append(conditionOf(addonv1alpha1.ConditionAvailable, "True Works"), conditionOf(addonv1alpha1.ConditionManifestApplied, applied)...)
+		addOn.Status.Conditions[1].Message = "until noon"
+		got, message := GlimpseOf(addOn), ""
+		if want.State == Waiting {
+			message = "until noon"
+		}
+		if got != want || got.Message(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable) != message {
+			t.Errorf("%s: got %+v with message %q", applied, got, got.Message(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable))
+		}
+	}
+}
+
 func TestStates(t *testing.T) {
 	seen := map[string]State{}
 	for i, state := range States {

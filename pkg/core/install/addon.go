@@ -419,5 +419,5 @@ func Matches(current, want *kudo.Instance) bool {
 		current.Spec.OperatorVersion.Namespace == want.Spec.OperatorVersion.Namespace &&
 		current.Spec.OperatorVersion.Name == want.Spec.OperatorVersion.Name &&
 		current.Spec.InstallNamespace == want.Spec.InstallNamespace && current.Spec.Windows == want.Spec.Windows &&
-		current.Spec.OnFailure == want.Spec.OnFailure && sameTime(current.Spec.HealthyFor, want.Spec.HealthyFor) && SameValues(current.Spec, want.Spec)
+		current.Spec.OnFailure == want.Spec.OnFailure && isSameTime(current.Spec.HealthyFor, want.Spec.HealthyFor) && SameValues(current.Spec, want.Spec)
 }

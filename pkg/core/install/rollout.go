@@ -151,7 +151,7 @@ func rolloutState(addOn *addonv1alpha1.ManagedClusterAddOn, own *kudo.Instance, 
 		return RolloutFailed
 	case applied.Reason == addonv1alpha1.ReasonSoakFailed, applied.Reason == addonv1alpha1.ReasonHealthyForInvalid:
 		return RolloutFailed
-	case applied.Reason == addonv1alpha1.ReasonSoaking, applied.Reason == addonv1alpha1.ReasonAgentOutdated:
+	case applied.Reason == addonv1alpha1.ReasonSoaking:
 		return RolloutSoaking
 	default:
 		return RolloutProgressing

@@ -3,7 +3,9 @@ package install
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -167,6 +169,102 @@ func TestRolloutStateOfACluster(t *testing.T) {
 				t.Errorf("the state is %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// soaking makes the add-on's Instance report condition Soaked at a generation, unless its reason is empty, after an execution.
+func soaking(a AddOn, reason string, generation int64) AddOn {
+	return ready(a, "one", "True", 7).with(func(a *AddOn) {
+		own := &a.Instances[0]
+		own.Spec.HealthyFor = &metav1.Duration{Duration: 10 * time.Minute}
+		own.Status.Execution = &kudo.Execution{UID: "e", OperatorVersion: corev1.ObjectReference{UID: "version"}}
+		if reason == "" {
+			return
+		}
+		own.Status.Soak = &kudo.SoakStatus{Execution: "e"}
+		soaked := metav1.Condition{Type: kudo.ConditionSoaked, Status: "False", Reason: reason, Message: "healthy since noon", ObservedGeneration: generation}
+		if reason == kudo.ReasonHealthyLongEnough {
+			soaked.Status = "True"
+		}
+		own.Status.Conditions = append(own.Status.Conditions, soaked)
+	})
+}
+
+func TestRolloutWaitsUntilAClusterIsHealthyForLongEnough(t *testing.T) {
+	config := variables("a", "", "TEXT", "one")
+	version := VersionHash(&kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{UID: "version"}})
+	plain := rolledOut(config, version, DeploymentConfigHash(config)).with(func(a *AddOn) {
+		a.ManagedAddOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: "True"}}
+	})
+	annotated := func(onDefinition, onConfig string) AddOn {
+		return plain.with(func(a *AddOn) {
+			a.Definition = a.Definition.DeepCopy()
+			if onDefinition != "" {
+				a.Definition.Annotations = map[string]string{kudo.AnnotationHealthyFor: onDefinition}
+			}
+			if onConfig != "" {
+				name := types.NamespacedName{Namespace: "cluster1", Name: config.Name}
+				annotatedConfig := config.DeepCopy()
+				annotatedConfig.Annotations = map[string]string{kudo.AnnotationHealthyFor: onConfig}
+				a.DeploymentConfigs = map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{name: annotatedConfig}
+			}
+		})
+	}
+	required := annotated("10m", "")
+	const opening = "a plan has completed with the add-on's current configuration, which has to be healthy for 10m0s: "
+	for name, tc := range map[string]struct {
+		addOn   AddOn
+		state   RolloutState
+		reason  string
+		message string // of condition ManifestApplied, from its beginning
+	}{
+		"nothing is required":               {soaking(plain, "", 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "", "PlanComplete", ""},
+		"it has not been healthy yet":       {soaking(required, kudo.ReasonSoaking, 7), "Soaking", "Soaking", opening + "healthy since noon"},
+		"a container has restarted":         {soaking(required, kudo.ReasonRestarted, 7), "Soaking", "Soaking", opening},
+		"it has been healthy":               {soaking(required, kudo.ReasonHealthyLongEnough, 7), "", "PlanComplete", ""},
+		"it was with the former generation": {soaking(required, kudo.ReasonHealthyLongEnough, 6), "Soaking", "Soaking", opening},
+		"it was after the former execution": {soaking(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Status.Soak.Execution = "former" }),
+			"Soaking", "Soaking", opening},
+		"it has failed":                         {soaking(required, kudo.ReasonSoakFailed, 7), "Failed", "SoakFailed", opening + "healthy since noon"},
+		"the agent does not report it":          {soaking(required, "", 7), "Progressing", "AgentOutdated", opening + "the agent of the cluster does not report that"},
+		"the Instance does not require it yet":  {soaking(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "Progressing", "PlanNotComplete", ""},
+		"the plan has not completed":            {soaking(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Status.Conditions[1].Status = "False" }), "Progressing", "PlanNotComplete", ""},
+		"the config requires none":              {soaking(annotated("10m", "0"), "", 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "", "PlanComplete", ""},
+		"the config has precedence":             {soaking(annotated("1h", "10m"), kudo.ReasonHealthyLongEnough, 7), "", "PlanComplete", ""},
+		"the annotation is malformed":           {soaking(annotated("soon", ""), kudo.ReasonHealthyLongEnough, 7), "Failed", "HealthyForInvalid", `annotation kudo.dev/healthy-for of ClusterManagementAddOn "kafka" is malformed, and no rollout counts a cluster as done: "soon": want a time of at most 24h`},
+		"that of the config is":                 {soaking(annotated("10m", "25h"), kudo.ReasonHealthyLongEnough, 7), "Failed", "HealthyForInvalid", "annotation kudo.dev/healthy-for of AddOnDeploymentConfig cluster1/a is malformed"},
+		"it is malformed before the plan's end": {soaking(annotated("soon", ""), "", 6).with(func(a *AddOn) { a.Instances[0].Status.Conditions[1].Status = "False" }), "Failed", "HealthyForInvalid", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := RolloutOf(tc.addOn, "")
+			if got.State != tc.state || got.Applied.Reason != tc.reason || !strings.HasPrefix(got.Applied.Message, tc.message) {
+				t.Errorf("the state is %q, and ManifestApplied is %+v", got.State, got.Applied)
+			}
+			if done := got.Applied.Status == "True"; done != (got.Mark != "") || done != (tc.state == "") {
+				t.Errorf("the mark is %q, and ManifestApplied is %+v", got.Mark, got.Applied)
+			}
+			after := RolloutOf(tc.addOn, mark(tc.addOn.ManagedAddOn.Status.ConfigReferences))
+			if after.State != RolloutDone || after.Applied.Status != "True" || after.Mark == "" {
+				t.Errorf("a rollout goes back: the state is %q, and ManifestApplied is %+v", after.State, after.Applied)
+			}
+			shown := tc.addOn.ManagedAddOn.DeepCopy()
+			shown.Status.Conditions = append(shown.Status.Conditions, got.Applied)
+			if state := RolloutStateOf(shown, tc.addOn.OwnInstance()); state != tc.state {
+				t.Errorf("the conditions show state %q, want %q", state, tc.state)
+			}
+		})
+	}
+}
+
+func TestMalformedTimesChangeNoInstance(t *testing.T) {
+	config := variables("a", "", "TEXT", "one")
+	a := soaking(rolledOut(config, "", DeploymentConfigHash(config)), "", 7).with(func(a *AddOn) {
+		a.Definition = a.Definition.DeepCopy()
+		a.Definition.Annotations = map[string]string{kudo.AnnotationHealthyFor: "soon"}
+	})
+	decision := Decide(a)
+	if decision.Instance == nil || !Matches(a.OwnInstance(), decision.Instance) || len(decision.Remarks) != 1 {
+		t.Errorf("got Instance %+v and remarks %q", decision.Instance, decision.Remarks)
 	}
 }
 

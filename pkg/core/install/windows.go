@@ -3,9 +3,9 @@ package install
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/soak"
@@ -90,7 +90,12 @@ func (a AddOn) healthyForProblem() string {
 		kudo.AnnotationHealthyFor, annotated, problem)
 }
 
-// sameTime reports whether two times are equal; nil is zero.
-func sameTime(a, b *metav1.Duration) bool {
-	return ptr.Deref(a, metav1.Duration{}) == ptr.Deref(b, metav1.Duration{})
+// isSameTime reports whether two times are equal; nil is zero.
+func isSameTime(a, b *metav1.Duration) bool { return timeOrZero(a) == timeOrZero(b) }
+
+func timeOrZero(d *metav1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.Duration
 }

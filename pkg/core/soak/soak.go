@@ -130,8 +130,8 @@ const Max = 24 * time.Hour
 // Parse returns the time that a text specifies. Zero means none.
 func Parse(source string) (time.Duration, error) {
 	const want = "want a time of at most 24h, such as 10m"
-	parsed, err := time.ParseDuration(strings.TrimSpace(text.Prefix(source, maxSource)))
-	if err != nil || parsed < 0 || parsed > Max || parsed%time.Second != 0 {
+	parsed, err := time.ParseDuration(strings.TrimSpace(source))
+	if err != nil || len(source) > maxSource || parsed < 0 || parsed > Max || parsed%time.Second != 0 {
 		return 0, fmt.Errorf("%s: %s, in whole seconds", text.Quote(source), want)
 	}
 	return parsed, nil

@@ -394,3 +394,22 @@ func FuzzSoak(f *testing.F) {
 		}
 	})
 }
+
+func TestParse(t *testing.T) {
+	for source, want := range map[string]time.Duration{
+		"10m": 10 * time.Minute, " 1h30m\n": 90 * time.Minute, "24h": 24 * time.Hour, "0": 0, "0s": 0, "1s": time.Second,
+		"": -1, "soon": -1, "10": -1, "-10m": -1, "24h1s": -1, "500ms": -1, "1.5s": -1, "10m" + strings.Repeat(" ", 64): -1,
+		strings.Repeat("1h", 100): -1,
+	} {
+		got, err := Parse(source)
+		if want < 0 {
+			if err == nil || len(err.Error()) > 200 {
+				t.Errorf("%.20q: got %s, and error %v", source, got, err)
+			}
+			continue
+		}
+		if err != nil || got != want {
+			t.Errorf("%.20q: got %s, and error %v, want %s", source, got, err, want)
+		}
+	}
+}

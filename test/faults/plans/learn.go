@@ -162,7 +162,7 @@ func Distinct(writes []Place) []Place {
 // name in the names of what a Pipe task creates, hashes of configs, which name the namespace of the run, and those of what charts render.
 var (
 	uids     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	times    = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z`)
+	times    = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?Z)?`) // those of windows have minutes
 	versions = regexp.MustCompile(`(\d\.\d\.\d)-[0-9a-f]{8}\b`)
 	hashes   = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 	signed   = regexp.MustCompile(`\bv[0-9]+\.[0-9A-Za-z_-]{43}`) // they cover uids

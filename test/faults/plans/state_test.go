@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/audit"
 	"github.com/tandem-addons/tandem/test/faults/proxy"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
@@ -94,6 +95,12 @@ func ofRun(o *unstructured.Unstructured, name string) bool {
 func content(o *unstructured.Unstructured) (string, error) {
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+	for _, field := range []string{"reset", "unhealthySeconds"} { // a fault may have made the Instance unhealthy for a while
+		unstructured.RemoveNestedField(o.Object, "status", "soak", field)
+	}
+	if kudo.IsMirror(o) { // maintenance windows reach it before the rest of a change, or with it
+		unstructured.RemoveNestedField(o.Object, "metadata", "generation")
 	}
 	if o.GetKind() == "CustomResourceDefinition" || o.GetKind() == "ManifestWork" {
 		unstructured.RemoveNestedField(o.Object, "status")

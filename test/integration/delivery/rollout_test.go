@@ -219,6 +219,70 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 		Eventually(rolloutState(kafka)).WithContext(ctx).Should(BeEmpty())
 	})
 
+	It("waits until the cluster has been healthy for the required time, and stops at a malformed one", func(ctx SpecContext) {
+		soaks := func(status metav1.ConditionStatus, reason string) {
+			GinkgoHelper()
+			own, now := get(ctx, instanceOf(kafka)), metav1.Now().UTC().Format(time.RFC3339)
+			condition := func(name string, status metav1.ConditionStatus, reason string) any {
+				return map[string]any{"type": name, "status": string(status), "reason": reason, "message": "healthy since noon",
+					"observedGeneration": own.Generation, "lastTransitionTime": now}
+			}
+			conditions := []any{condition(kudo.ConditionReady, metav1.ConditionTrue, kudo.ReasonHealthy)}
+			if reason != "" {
+				conditions = append(conditions, condition(kudo.ConditionSoaked, status, reason))
+			}
+			Expect(apply.Status(ctx, server, own, "addon-agent-report", map[string]any{
+				"conditions": conditions, "soak": map[string]any{"execution": "e"},
+				"execution": map[string]any{"uid": "e", "plan": "deploy", "operatorVersion": map[string]any{"uid": string(version.UID)}},
+			})).To(Succeed())
+		}
+		annotate := func(object client.Object, value string) {
+			GinkgoHelper()
+			patch := `{"metadata":{"annotations":{"` + kudo.AnnotationHealthyFor + `":` + value + `}}}`
+			Expect(server.Patch(ctx, object, client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())
+		}
+		requires := func(ctx context.Context) string {
+			if required := get(ctx, instanceOf(kafka)).Spec.HealthyFor; required != nil {
+				return required.Duration.String()
+			}
+			return ""
+		}
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: kafka.Name}}
+		annotate(definition, `"10m"`)
+		Eventually(requires).WithContext(ctx).Should(Equal("10m0s"))
+
+		By("an agent of an earlier version")
+		soaks("", "")
+		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "AgentOutdated"}))
+		Consistently(markHashes(kafka)).WithContext(ctx).Should(BeEmpty(), "OCM goes no further")
+
+		By("the time in which it has to be healthy")
+		soaks(metav1.ConditionFalse, kudo.ReasonSoaking)
+		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "Soaking"}))
+		Eventually(rolloutState(kafka)).WithContext(ctx).Should(Equal("Soaking"))
+		Consistently(markHashes(kafka)).WithContext(ctx).Should(BeEmpty(), "OCM goes no further")
+		soaks(metav1.ConditionFalse, kudo.ReasonSoakFailed)
+		Eventually(rolloutState(kafka)).WithContext(ctx).Should(Equal("Failed"))
+		Expect(markHashes(kafka)(Default, ctx)).To(BeEmpty())
+
+		By("a malformed time")
+		annotate(config, `"soon"`)
+		soaks(metav1.ConditionTrue, kudo.ReasonHealthyLongEnough)
+		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "HealthyForInvalid"}))
+		Consistently(markHashes(kafka)).WithContext(ctx).Should(BeEmpty(), "OCM goes no further")
+		annotate(config, "null")
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
+		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "PlanComplete"}))
+
+		By("a longer time, and a malformed one, after the end")
+		annotate(definition, `"1h"`)
+		Eventually(requires).WithContext(ctx).Should(Equal("1h0m0s"))
+		soaks(metav1.ConditionFalse, kudo.ReasonSoaking)
+		annotate(config, `"soon"`)
+		Consistently(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "PlanComplete"}))
+		Expect(markHashes(kafka)(Default, ctx)).To(Equal(desiredHashes(ctx, kafka)))
+	})
+
 	It("does not take what an add-on of the same name has reached for its own", func(ctx SpecContext) {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
 		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
