@@ -119,8 +119,8 @@ func glimpseAt(object metav1.Object, conditions []metav1.Condition, health strin
 		return Glimpse{State: Removing, Reason: "Deleting"}
 	case healthy == nil || healthy.Status == metav1.ConditionUnknown:
 		return unhealthyGlimpse(Unknown, healthy, resolved)
-	case healthy.Status == metav1.ConditionFalse && healthy.Reason == kudo.ReasonPlanPending && isSuspended(conditions):
-		return waitingGlimpse(NotAvailable, conditions) // not installed yet
+	case isSuspendedBefore(healthy, conditions):
+		return waitingGlimpse(NotAvailable, conditions)
 	case healthy.Status == metav1.ConditionFalse:
 		return unhealthyGlimpse(NotAvailable, healthy, resolved)
 	}
@@ -139,10 +139,11 @@ func glimpseAt(object metav1.Object, conditions []metav1.Condition, health strin
 	}
 }
 
-// isSuspended reports whether an object is suspended.
-func isSuspended(conditions []metav1.Condition) bool {
+// isSuspendedBefore reports whether an object is not available because it is suspended since before its installation.
+func isSuspendedBefore(healthy *metav1.Condition, conditions []metav1.Condition) bool {
 	waiting := meta.FindStatusCondition(conditions, kudo.ConditionWaiting)
-	return waiting != nil && waiting.Status == metav1.ConditionTrue && waiting.Reason == kudo.ReasonSuspended
+	return healthy.Status == metav1.ConditionFalse && healthy.Reason == kudo.ReasonPlanPending &&
+		waiting != nil && waiting.Status == metav1.ConditionTrue && waiting.Reason == kudo.ReasonSuspended
 }
 
 // waitingGlimpse returns the status of an object with condition Waiting.
