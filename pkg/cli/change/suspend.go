@@ -106,16 +106,29 @@ func (o *SuspendOptions) check(cmd *cobra.Command, args []string) error {
 		return terminal.Usagef(cmd, "NAME and --all are mutually exclusive: --all is everything on the clusters")
 	case !o.all && o.Name == "":
 		return terminal.Usagef(cmd, "NAME or --all is required")
-	case o.reason != "" && !o.all && !o.everywhere:
-		return terminal.Usagef(cmd, "--reason requires --all or --everywhere: a single Instance has no reason")
-	case utf8.RuneCountInString(o.reason) > maxReason:
-		return terminal.Usagef(cmd, "--reason has %d characters: at most %d are allowed", utf8.RuneCountInString(o.reason), maxReason)
+	}
+	if err := o.checkReason(cmd); err != nil {
+		return err
+	}
+	switch {
 	case o.everywhere:
 		return o.checkEverywhere(cmd)
 	case o.IsAll() && !cmd.Flags().Changed("all-clusters"):
 		return terminal.Usagef(cmd, "select the managed clusters: --cluster, --selector, --placement, --all-clusters or --everywhere is required")
 	default:
 		return o.CheckTargets(cmd, "run the Instance or add-on")
+	}
+}
+
+// checkReason returns an error if the reason is too long, or given for single Instances.
+func (o *SuspendOptions) checkReason(cmd *cobra.Command) error {
+	switch number := utf8.RuneCountInString(o.reason); {
+	case number > 0 && !o.all && !o.everywhere:
+		return terminal.Usagef(cmd, "--reason requires --all or --everywhere: a single Instance has no reason")
+	case number > maxReason:
+		return terminal.Usagef(cmd, "--reason has %d characters: at most %d are allowed", number, maxReason)
+	default:
+		return nil
 	}
 }
 

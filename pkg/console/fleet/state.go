@@ -126,8 +126,8 @@ func glimpseAt(object metav1.Object, conditions []metav1.Condition, health strin
 		return unhealthyGlimpse(Unknown, healthy, resolved)
 	case healthy.Reason == kudo.ReasonReturned: // Ready of an Instance is False then
 		return Glimpse{State: Blocked, Reason: healthy.Reason}
-	case healthy.Status == metav1.ConditionFalse && healthy.Reason == kudo.ReasonPlanPending && isSuspended(conditions):
-		return waitingGlimpse(NotAvailable, conditions) // not installed yet
+	case isSuspendedBefore(healthy, conditions):
+		return waitingGlimpse(NotAvailable, conditions)
 	case healthy.Status == metav1.ConditionFalse:
 		return unhealthyGlimpse(NotAvailable, healthy, resolved)
 	default:
@@ -154,10 +154,11 @@ func healthyGlimpse(conditions []metav1.Condition, healthy, resolved *metav1.Con
 	}
 }
 
-// isSuspended reports whether an object is suspended.
-func isSuspended(conditions []metav1.Condition) bool {
+// isSuspendedBefore reports whether an object is not available because it is suspended since before its installation.
+func isSuspendedBefore(healthy *metav1.Condition, conditions []metav1.Condition) bool {
 	waiting := meta.FindStatusCondition(conditions, kudo.ConditionWaiting)
-	return waiting != nil && waiting.Status == metav1.ConditionTrue && waiting.Reason == kudo.ReasonSuspended
+	return healthy.Status == metav1.ConditionFalse && healthy.Reason == kudo.ReasonPlanPending &&
+		waiting != nil && waiting.Status == metav1.ConditionTrue && waiting.Reason == kudo.ReasonSuspended
 }
 
 // waitingGlimpse returns the status of an object with condition Waiting.
