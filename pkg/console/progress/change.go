@@ -47,7 +47,7 @@ func (v View) Due() string {
 	}
 	reference := corev1.ObjectReference{Namespace: v.Version.Namespace, Name: v.Version.Name, UID: v.Version.UID}
 	if former.IsInForce(v.Instance.Status.Returned, v.Instance.Spec, reference, func() string { return "" }) {
-		return v.requested()
+		return v.pendingRequest()
 	}
 	state := plan.ReachedState(v.Instance.Status, nil)
 	if state.LastStatus.IsRunning() {
@@ -61,8 +61,8 @@ func (v View) Due() string {
 	return plan.Due(state)
 }
 
-// requested returns the manually requested plan of the Instance that has not started yet; empty if there is none.
-func (v View) requested() string {
+// pendingRequest returns the manually requested plan of the Instance that has not started yet; empty if there is none.
+func (v View) pendingRequest() string {
 	request := v.Instance.Spec.PlanExecution
 	if request.UID == "" || request.Cancel || plan.IsHandled(v.Instance.Status, request.UID) {
 		return ""

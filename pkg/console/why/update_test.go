@@ -62,7 +62,7 @@ func upgraded(i *kudo.Instance) {
 	i.Status.Whole = &kudo.WholeVersion{OperatorVersion: corev1.ObjectReference{Name: "kafka-3.8.0-0.9.0"}}
 }
 
-func returned(i *kudo.Instance) {
+func withReturn(i *kudo.Instance) {
 	i.Status.Returned = &kudo.Return{From: "1.0.0", To: "0.9.0", Plan: "upgrade", Execution: "failed", Cause: "no more disks"}
 }
 
@@ -168,7 +168,7 @@ func TestWhyExplainsUpdates(t *testing.T) {
 		},
 		"a return to the former version": {
 			alone(sample.Condition(addonv1alpha1.ConditionAvailable, "True", kudo.ReasonReturned, "version 1.0.0 has failed")),
-			instanceOf("shop", returned, upgraded, ready("False", kudo.ReasonReturned, "version 1.0.0 has failed", time.Second)),
+			instanceOf("shop", withReturn, upgraded, ready("False", kudo.ReasonReturned, "version 1.0.0 has failed", time.Second)),
 			available + "Its Instance has returned: version 1.0.0 has failed, and version 0.9.0 runs again: no more disks. " +
 				"Fix the cause, and try the version again, or change to another one.\n\n  kubectl addon plan resume shop --cluster cluster1\n",
 		},

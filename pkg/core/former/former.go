@@ -102,9 +102,9 @@ func WithCause(r *kudo.Return, before kudo.InstanceStatus, now time.Time) *kudo.
 // maxCauseBytes is the number of bytes of a cause that are recorded.
 const maxCauseBytes = 1024
 
-// Wanted returns a digest of what the spec of an Instance asks for beside its version: parameters, references and image registries. What else the spec
+// SpecDigest returns a digest of what the spec of an Instance asks for beside its version: parameters, references and image registries. What else the spec
 // contains, such as windows, a suspension or a request, asks for no other state.
-func Wanted(spec kudo.InstanceSpec) string {
+func SpecDigest(spec kudo.InstanceSpec) string {
 	encoded, _ := json.Marshal(kudo.InstanceSpec{ // strings always encode
 		Parameters: spec.Parameters, ParametersFrom: spec.ParametersFrom, ImageRegistries: spec.ImageRegistries,
 	})
@@ -114,7 +114,7 @@ func Wanted(spec kudo.InstanceSpec) string {
 // IsInForce reports whether a return is in force, given the desired version and its content, whose digest is only computed if it is needed: the spec asks
 // for nothing else than when the version failed.
 func IsInForce(r *kudo.Return, spec kudo.InstanceSpec, version corev1.ObjectReference, content func() string) bool {
-	return r != nil && Wanted(spec) == r.Wanted && (Same(version, r.OperatorVersion) || content() == r.Content)
+	return r != nil && SpecDigest(spec) == r.Wanted && (Same(version, r.OperatorVersion) || content() == r.Content)
 }
 
 // IsRetry reports whether a request asks to try the failed version again after a return.

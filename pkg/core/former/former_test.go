@@ -18,8 +18,8 @@ var (
 	two = corev1.ObjectReference{Namespace: "packages", Name: "kafka-2", UID: "2"}
 )
 
-// settled returns the status of an Instance that version one is completely applied to.
-func settled(change ...func(*kudo.InstanceStatus)) kudo.InstanceStatus {
+// settledStatus returns the status of an Instance that version one is completely applied to.
+func settledStatus(change ...func(*kudo.InstanceStatus)) kudo.InstanceStatus {
 	status := kudo.InstanceStatus{
 		Execution: &kudo.Execution{OperatorVersion: one, Parameters: map[string]string{"A": "1"}, KubernetesVersion: "v1.37.0"},
 		Whole:     &kudo.WholeVersion{OperatorVersion: one, Version: "1"},
@@ -40,16 +40,16 @@ func TestWhatIsFormer(t *testing.T) {
 		want    *kudo.FormerVersion
 	}{
 		"the first execution has none":                {kudo.InstanceStatus{}, kudo.Execution{OperatorVersion: one}, nil},
-		"another version records what was applied":    {settled(), kudo.Execution{OperatorVersion: two}, fresh},
-		"the same version records nothing":            {settled(), kudo.Execution{OperatorVersion: one}, nil},
-		"a version that is not complete is not taken": {settled(func(s *kudo.InstanceStatus) { s.Whole = nil }), kudo.Execution{OperatorVersion: two}, nil},
-		"an owed plan neither":                        {settled(func(s *kudo.InstanceStatus) { s.Execution.Owed = []kudo.OwedPlan{{Plan: "update"}} }), kudo.Execution{OperatorVersion: two}, nil},
-		"after a failed version it stays":             {settled(kept, func(s *kudo.InstanceStatus) { s.Execution.OperatorVersion = two }), kudo.Execution{OperatorVersion: corev1.ObjectReference{UID: "3"}}, recorded},
-		"a retry keeps it":                            {settled(kept), kudo.Execution{OperatorVersion: one}, recorded},
-		"a return keeps it":                           {settled(kept), kudo.Execution{OperatorVersion: two, Return: true}, recorded},
-		"the cleanup plan drops it":                   {settled(kept), kudo.Execution{OperatorVersion: one, Plan: kudo.CleanupPlan}, nil},
+		"another version records what was applied":    {settledStatus(), kudo.Execution{OperatorVersion: two}, fresh},
+		"the same version records nothing":            {settledStatus(), kudo.Execution{OperatorVersion: one}, nil},
+		"a version that is not complete is not taken": {settledStatus(func(s *kudo.InstanceStatus) { s.Whole = nil }), kudo.Execution{OperatorVersion: two}, nil},
+		"an owed plan neither":                        {settledStatus(func(s *kudo.InstanceStatus) { s.Execution.Owed = []kudo.OwedPlan{{Plan: "update"}} }), kudo.Execution{OperatorVersion: two}, nil},
+		"after a failed version it stays":             {settledStatus(kept, func(s *kudo.InstanceStatus) { s.Execution.OperatorVersion = two }), kudo.Execution{OperatorVersion: corev1.ObjectReference{UID: "3"}}, recorded},
+		"a retry keeps it":                            {settledStatus(kept), kudo.Execution{OperatorVersion: one}, recorded},
+		"a return keeps it":                           {settledStatus(kept), kudo.Execution{OperatorVersion: two, Return: true}, recorded},
+		"the cleanup plan drops it":                   {settledStatus(kept), kudo.Execution{OperatorVersion: one, Plan: kudo.CleanupPlan}, nil},
 		"large values are not recorded": {
-			settled(func(s *kudo.InstanceStatus) { s.Execution.Parameters["A"] = strings.Repeat("x", 70_000) }), kudo.Execution{OperatorVersion: two}, nil,
+			settledStatus(func(s *kudo.InstanceStatus) { s.Execution.Parameters["A"] = strings.Repeat("x", 70_000) }), kudo.Execution{OperatorVersion: two}, nil,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestProblem(t *testing.T) {
 
 func TestIsInForce(t *testing.T) {
 	spec := kudo.InstanceSpec{Parameters: map[string]string{"A": "1"}}
-	r := &kudo.Return{OperatorVersion: two, Content: "c", Wanted: former.Wanted(spec)}
+	r := &kudo.Return{OperatorVersion: two, Content: "c", Wanted: former.SpecDigest(spec)}
 	content := func(digest string) func() string { return func() string { return digest } }
 	for sentence, test := range map[string]struct {
 		r       *kudo.Return

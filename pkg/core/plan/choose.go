@@ -280,12 +280,12 @@ func (s State) withRequest(choice Choice, err error) (Choice, error) {
 
 // mustReturn reports whether another version than the former one has failed, and the Instance returns in that case.
 func (s State) mustReturn() bool {
-	return s.failed() != "" && (s.Failure.Record == nil || !sameReference(s.Failure.Record.OperatorVersion, s.Last.OperatorVersion))
+	return s.failedPlan() != "" && (s.Failure.Record == nil || !sameReference(s.Failure.Record.OperatorVersion, s.Last.OperatorVersion))
 }
 
-// failed returns the plan that applies the complete OperatorVersion if it has failed, or if the Instance was not healthy for long enough after it; empty if
+// failedPlan returns the plan that applies the complete OperatorVersion if it has failed, or if the Instance was not healthy for long enough after it; empty if
 // neither is the case, or if the Instance does not return then.
-func (s State) failed() string {
+func (s State) failedPlan() string {
 	if !s.Returns || s.Last == nil || s.Returned != nil || s.LastStatus.IsRunning() {
 		return ""
 	}
@@ -311,7 +311,7 @@ func (s State) startReturn() (Choice, error) {
 	}
 	choice.Start.Return = true
 	choice.Returned = &kudo.Return{
-		OperatorVersion: s.Last.OperatorVersion, From: s.Failure.Version.Version, To: back.Version.Version, Plan: s.failed(), Cause: s.SoakFailure,
+		OperatorVersion: s.Last.OperatorVersion, From: s.Failure.Version.Version, To: back.Version.Version, Plan: s.failedPlan(), Cause: s.SoakFailure,
 		Content: ContentDigest(s.Failure.Version), Wanted: s.Wanted,
 	}
 	return choice, nil

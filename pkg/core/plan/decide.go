@@ -476,7 +476,7 @@ func (o Observation) withReturn(s State) State {
 	s.SoakFailure = o.SoakFailure
 	s.Failure = former.Failure{Version: o.Running, Former: o.Former, Record: status.Former, Lost: o.Sensitive.FormerLost}
 	if s.Returns {
-		s.Wanted = former.Wanted(o.Instance.Spec)
+		s.Wanted = former.SpecDigest(o.Instance.Spec)
 	}
 	r := status.Returned
 	if r == nil || s.Last == nil {

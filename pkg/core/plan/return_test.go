@@ -37,8 +37,8 @@ func upgradeFailed(change ...func(*plan.Observation)) plan.Observation {
 	return o
 }
 
-// started returns the observation after the plan that Choose starts.
-func started(t *testing.T, o plan.Observation) plan.Observation {
+// startNext returns the observation after the plan that Choose starts.
+func startNext(t *testing.T, o plan.Observation) plan.Observation {
 	t.Helper()
 	choice, err := plan.Choose(o.State())
 	if err != nil || choice.Start == nil {
@@ -50,8 +50,8 @@ func started(t *testing.T, o plan.Observation) plan.Observation {
 	return o
 }
 
-// ended returns the observation after its execution has ended with that outcome.
-func ended(o plan.Observation, outcome plan.Outcome) plan.Observation {
+// endWith returns the observation after its execution has ended with that outcome.
+func endWith(o plan.Observation, outcome plan.Outcome) plan.Observation {
 	status := o.Instance.Status
 	for range 10 {
 		outcomes := map[plan.Task]plan.Outcome{}
@@ -130,7 +130,7 @@ func TestWhenAnInstanceReturns(t *testing.T) {
 }
 
 func TestAReturnAppliesTheFormerValuesOnce(t *testing.T) {
-	o := started(t, upgradeFailed())
+	o := startNext(t, upgradeFailed())
 	execution, returned := o.Instance.Status.Execution, o.Instance.Status.Returned
 	if execution.OperatorVersion != one || execution.Parameters["PLAIN"] != "a" || execution.Parameters["BACKUP"] != "" || execution.Cluster.Name != "c1" {
 		t.Errorf("got %v", execution)
@@ -147,9 +147,9 @@ func TestAReturnAppliesTheFormerValuesOnce(t *testing.T) {
 	if choice, err := plan.Choose(o.State()); err != nil || choice.Start != nil {
 		t.Errorf("while it runs, got %v, %v", choice.Start, err)
 	}
-	done := ended(o, succeeded)
+	done := endWith(o, succeeded)
 	for done.Instance.Status.Execution.Plan == "deploy" && plan.Due(done.State()) != "" { // plan backup follows: its parameter has changed back
-		done = ended(started(t, done), succeeded)
+		done = endWith(startNext(t, done), succeeded)
 	}
 	if s := done.Instance.Status; s.Former != nil || s.Whole.OperatorVersion != one || s.Returned == nil {
 		t.Errorf("got former %v, whole %v, returned %v", s.Former, s.Whole, s.Returned)
@@ -169,7 +169,7 @@ func TestAReturnAppliesTheFormerValuesOnce(t *testing.T) {
 }
 
 func TestAFailedReturnStops(t *testing.T) {
-	o := ended(started(t, upgradeFailed()), failed)
+	o := endWith(startNext(t, upgradeFailed()), failed)
 	o.Now = noon.Add(time.Hour)
 	if due := plan.Due(o.State()); due != "" || plan.NextRetry(o.Instance.Status) != nil {
 		t.Errorf("plan %q starts, retry %v", due, plan.NextRetry(o.Instance.Status))
@@ -181,7 +181,7 @@ func TestAFailedReturnStops(t *testing.T) {
 }
 
 func TestWhatEndsAReturn(t *testing.T) {
-	returned := ended(started(t, upgradeFailed(func(o *plan.Observation) {
+	returned := endWith(startNext(t, upgradeFailed(func(o *plan.Observation) {
 		o.Instance.Spec.Parameters = map[string]string{"PLAIN": "b"}
 		o.Instance.Status.Execution.Parameters = map[string]string{"PLAIN": "b"}
 	})), succeeded)
@@ -248,20 +248,20 @@ func TestWhatIsRecordedOfTheFormerVersion(t *testing.T) {
 	upgrade := func(o plan.Observation, uid types.UID) plan.Observation {
 		o.Desired, o.Reference = o.Desired.DeepCopy(), two
 		o.Desired.Version, o.Reference.UID = string(uid), uid
-		return started(t, o)
+		return startNext(t, o)
 	}
 	second := upgrade(complete, "2")
 	if got := second.Instance.Status.Former; got == nil || got.OperatorVersion != one || got.Version != "1" || got.Parameters["PLAIN"] != "a" {
 		t.Fatalf("got %v", got)
 	}
-	if third := upgrade(ended(second, failed), "3"); third.Instance.Status.Former.OperatorVersion != one {
+	if third := upgrade(endWith(second, failed), "3"); third.Instance.Status.Former.OperatorVersion != one {
 		t.Errorf("after a failed version, got %v", third.Instance.Status.Former)
 	}
-	if done := ended(second, succeeded); done.Instance.Status.Former != nil {
+	if done := endWith(second, succeeded); done.Instance.Status.Former != nil {
 		t.Errorf("after the end, got %v", done.Instance.Status.Former)
 	}
 	second.Instance.Spec.OnFailure, second.Instance.Spec.HealthyFor = kudo.FailureReturn, &metav1.Duration{Duration: time.Hour}
-	waits := ended(second, succeeded)
+	waits := endWith(second, succeeded)
 	if waits.Instance.Status.Former == nil {
 		t.Error("it is dropped before the Instance was healthy for long enough")
 	}

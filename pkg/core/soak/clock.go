@@ -53,9 +53,9 @@ func (l *look) start(recorded **metav1.Time, at time.Time) {
 	l.next.start, l.next.elapsed, l.next.uptime = (*recorded).Time, l.Now.Sub((*recorded).Time), l.Uptime
 }
 
-// elapsed returns the time since a recorded start. If the clock was set since the last look, the recorded start is moved by as much: this neither shortens
+// elapsedSince returns the time since a recorded start. If the clock was set since the last look, the recorded start is moved by as much: this neither shortens
 // nor extends what is measured. A process that has just started only knows the clock as it is; a start in the future is then one of now.
-func (l *look) elapsed(recorded **metav1.Time) time.Duration {
+func (l *look) elapsedSince(recorded **metav1.Time) time.Duration {
 	start := (*recorded).Time
 	byClock := l.Now.Sub(start)
 	if !l.next.start.Equal(start) {
@@ -77,7 +77,7 @@ func (l *look) elapsed(recorded **metav1.Time) time.Duration {
 // stop ends what is measured.
 func (l *look) stop() {
 	if l.record.UnhealthySince != nil {
-		l.record.UnhealthySeconds += int64(max(l.elapsed(&l.record.UnhealthySince), 0) / time.Second)
+		l.record.UnhealthySeconds += int64(max(l.elapsedSince(&l.record.UnhealthySince), 0) / time.Second)
 	}
 	l.record.Since, l.record.UnhealthySince = nil, nil
 }

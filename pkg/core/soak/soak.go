@@ -79,7 +79,7 @@ func Decide(o Observation) Decision {
 	}
 	switch complete := isComplete(o.Status); {
 	case l.record != nil && l.record.CompletionTime != nil:
-		return l.decide(l.completed(), 0)
+		return l.decide(l.completion(), 0)
 	case !complete && l.record != nil:
 		l.stop()
 		fallthrough
@@ -112,7 +112,7 @@ func NeedsPods(o Observation) bool {
 		return record == nil || drifted == "" && (unready == nil || record.Failure == "")
 	default: // the last look needs new ones
 		l := look{Observation: o, record: record, next: o.Memory}
-		return record != nil && record.Since != nil && age >= minReadDelay && o.Memory.problem == "" && l.elapsed(&record.Since) >= o.HealthyFor
+		return record != nil && record.Since != nil && age >= minReadDelay && o.Memory.problem == "" && l.elapsedSince(&record.Since) >= o.HealthyFor
 	}
 }
 

@@ -71,7 +71,7 @@ func (w *world) ready(is bool) {
 	w.condition(kudo.ConditionReady, metav1.ConditionFalse, kudo.ReasonUnhealthy, "Deployment ns/x: 0 of 1 replicas available")
 }
 
-func (w *world) drifted(is bool) {
+func (w *world) setDrift(is bool) {
 	status := metav1.ConditionFalse
 	if is {
 		status = metav1.ConditionTrue
@@ -187,10 +187,10 @@ func TestSoak(t *testing.T) {
 		"an Instance that was unhealthy": {func(w *world) { w.pass(minute); w.ready(false); w.pass(minute); w.ready(true); w.pass(9 * minute) },
 			"False Soaking: healthy since 2026-01-01T12:02:00Z, complete at 2026-01-01T12:12:00Z; the time was interrupted: Deployment ns/x: 0 of 1 replicas available"},
 		"an Instance that was unhealthy, at the end": {func(w *world) { w.pass(minute); w.ready(false); w.pass(minute); w.ready(true); w.pass(10 * minute) }, "True "},
-		"drift": {func(w *world) { w.pass(minute); w.drifted(true); w.pass(20 * minute) },
+		"drift": {func(w *world) { w.pass(minute); w.setDrift(true); w.pass(20 * minute) },
 			"False Drifted: no time counts while objects differ from what was applied: ConfigMap ns/c: data.a was changed by kubectl"},
-		"drift that is repaired":       {func(w *world) { w.pass(minute); w.drifted(true); w.pass(minute); w.drifted(false); w.pass(9 * minute) }, "False Soaking: healthy since 2026-01-01T12:02:00Z"},
-		"drift that has not been seen": {func(w *world) { w.drifted(false); w.pass(10 * minute) }, "True "},
+		"drift that is repaired":       {func(w *world) { w.pass(minute); w.setDrift(true); w.pass(minute); w.setDrift(false); w.pass(9 * minute) }, "False Soaking: healthy since 2026-01-01T12:02:00Z"},
+		"drift that has not been seen": {func(w *world) { w.setDrift(false); w.pass(10 * minute) }, "True "},
 		"a restart": {func(w *world) { w.pass(minute); w.restart(); w.pass(minute) },
 			"False Restarted: container app of Pod ns/pod-a has restarted: exited with code 137 (OOMKilled); healthy since 2026-01-01T12:01:00Z, complete at 2026-01-01T12:11:00Z"},
 		"a restart just before the end":   {func(w *world) { w.pass(10*minute - 1); w.restart(); w.pass(minute) }, "False Restarted: "},
