@@ -166,8 +166,8 @@ func TestRolloutStateOfACluster(t *testing.T) {
 	}
 }
 
-// soaking makes the add-on's Instance report condition Soaked at a generation, unless its reason is empty, after an execution.
-func soaking(a AddOn, reason string, generation int64) AddOn {
+// withSoak makes the add-on's Instance report condition Soaked at a generation, unless its reason is empty, after an execution.
+func withSoak(a AddOn, reason string, generation int64) AddOn {
 	return ready(a, "one", "True", 7).with(func(a *AddOn) {
 		own := &a.Instances[0]
 		own.Spec.HealthyFor = &metav1.Duration{Duration: 10 * time.Minute}
@@ -212,22 +212,22 @@ func TestRolloutWaitsUntilAClusterIsHealthyForLongEnough(t *testing.T) {
 		reason  string
 		message string // of condition ManifestApplied, from its beginning
 	}{
-		"nothing is required":               {soaking(plain, "", 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "", "PlanComplete", ""},
-		"it has not been healthy yet":       {soaking(required, kudo.ReasonSoaking, 7), "Soaking", "Soaking", opening + "healthy since noon"},
-		"a container has restarted":         {soaking(required, kudo.ReasonRestarted, 7), "Soaking", "Soaking", opening},
-		"it has been healthy":               {soaking(required, kudo.ReasonHealthyLongEnough, 7), "", "PlanComplete", ""},
-		"it was with the former generation": {soaking(required, kudo.ReasonHealthyLongEnough, 6), "Soaking", "Soaking", opening},
-		"it was after the former execution": {soaking(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Status.Soak.Execution = "former" }),
+		"nothing is required":               {withSoak(plain, "", 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "", "PlanComplete", ""},
+		"it has not been healthy yet":       {withSoak(required, kudo.ReasonSoaking, 7), "Soaking", "Soaking", opening + "healthy since noon"},
+		"a container has restarted":         {withSoak(required, kudo.ReasonRestarted, 7), "Soaking", "Soaking", opening},
+		"it has been healthy":               {withSoak(required, kudo.ReasonHealthyLongEnough, 7), "", "PlanComplete", ""},
+		"it was with the former generation": {withSoak(required, kudo.ReasonHealthyLongEnough, 6), "Soaking", "Soaking", opening},
+		"it was after the former execution": {withSoak(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Status.Soak.Execution = "former" }),
 			"Soaking", "Soaking", opening},
-		"it has failed":                         {soaking(required, kudo.ReasonSoakFailed, 7), "Failed", "SoakFailed", opening + "healthy since noon"},
-		"the agent does not report it":          {soaking(required, "", 7), "Progressing", "AgentOutdated", opening + "the agent of the cluster does not report that"},
-		"the Instance does not require it yet":  {soaking(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "Progressing", "PlanNotComplete", ""},
-		"the plan has not completed":            {soaking(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Status.Conditions[1].Status = "False" }), "Progressing", "PlanNotComplete", ""},
-		"the config requires none":              {soaking(annotated("10m", "0"), "", 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "", "PlanComplete", ""},
-		"the config has precedence":             {soaking(annotated("1h", "10m"), kudo.ReasonHealthyLongEnough, 7), "", "PlanComplete", ""},
-		"the annotation is malformed":           {soaking(annotated("soon", ""), kudo.ReasonHealthyLongEnough, 7), "Failed", "HealthyForInvalid", `annotation kudo.dev/healthy-for of ClusterManagementAddOn "kafka" is malformed, and no rollout counts a cluster as done: "soon": want a time of at most 24h`},
-		"that of the config is":                 {soaking(annotated("10m", "25h"), kudo.ReasonHealthyLongEnough, 7), "Failed", "HealthyForInvalid", "annotation kudo.dev/healthy-for of AddOnDeploymentConfig cluster1/a is malformed"},
-		"it is malformed before the plan's end": {soaking(annotated("soon", ""), "", 6).with(func(a *AddOn) { a.Instances[0].Status.Conditions[1].Status = "False" }), "Failed", "HealthyForInvalid", ""},
+		"it has failed":                         {withSoak(required, kudo.ReasonSoakFailed, 7), "Failed", "SoakFailed", opening + "healthy since noon"},
+		"the agent does not report it":          {withSoak(required, "", 7), "Progressing", "AgentOutdated", opening + "the agent of the cluster does not report that"},
+		"the Instance does not require it yet":  {withSoak(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "Progressing", "PlanNotComplete", ""},
+		"the plan has not completed":            {withSoak(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Status.Conditions[1].Status = "False" }), "Progressing", "PlanNotComplete", ""},
+		"the config requires none":              {withSoak(annotated("10m", "0"), "", 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "", "PlanComplete", ""},
+		"the config has precedence":             {withSoak(annotated("1h", "10m"), kudo.ReasonHealthyLongEnough, 7), "", "PlanComplete", ""},
+		"the annotation is malformed":           {withSoak(annotated("soon", ""), kudo.ReasonHealthyLongEnough, 7), "Failed", "HealthyForInvalid", `annotation kudo.dev/healthy-for of ClusterManagementAddOn "kafka" is malformed, and no rollout counts a cluster as done: "soon": want a time of at most 24h`},
+		"that of the config is":                 {withSoak(annotated("10m", "25h"), kudo.ReasonHealthyLongEnough, 7), "Failed", "HealthyForInvalid", "annotation kudo.dev/healthy-for of AddOnDeploymentConfig cluster1/a is malformed"},
+		"it is malformed before the plan's end": {withSoak(annotated("soon", ""), "", 6).with(func(a *AddOn) { a.Instances[0].Status.Conditions[1].Status = "False" }), "Failed", "HealthyForInvalid", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := RolloutOf(tc.addOn, "")
@@ -252,7 +252,7 @@ func TestRolloutWaitsUntilAClusterIsHealthyForLongEnough(t *testing.T) {
 
 func TestMalformedTimesChangeNoInstance(t *testing.T) {
 	config := variables("a", "", "TEXT", "one")
-	a := soaking(rolledOut(config, "", DeploymentConfigHash(config)), "", 7).with(func(a *AddOn) {
+	a := withSoak(rolledOut(config, "", DeploymentConfigHash(config)), "", 7).with(func(a *AddOn) {
 		a.Definition = a.Definition.DeepCopy()
 		a.Definition.Annotations = map[string]string{kudo.AnnotationHealthyFor: "soon"}
 	})
