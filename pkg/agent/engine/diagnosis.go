@@ -121,8 +121,8 @@ func (p *pass) logsOf(ctx context.Context, pod *unstructured.Unstructured, d *ku
 	return logs
 }
 
-// withSoak returns a status with condition Soaked and its record, and when to look again; zero means never. Pods are read while the time counts.
-func (p *pass) withSoak(ctx context.Context, o plan.Observation, status kudo.InstanceStatus) (kudo.InstanceStatus, time.Duration) {
+// soakOf decides whether an Instance with a status has been healthy for long enough. Pods are read while the time counts.
+func (p *pass) soakOf(ctx context.Context, o plan.Observation, status kudo.InstanceStatus) soak.Decision {
 	known, _ := p.soaks.Get(o.Instance.UID)
 	memory, _ := known.(soak.Memory)
 	seen := soak.Observation{Now: p.clock(), Uptime: time.Since(p.startTime), Status: status, Memory: memory}
@@ -137,10 +137,7 @@ func (p *pass) withSoak(ctx context.Context, o plan.Observation, status kudo.Ins
 	if decision.After > 0 {
 		p.soaks.Add(o.Instance.UID, decision.Memory)
 	}
-	status.Soak = decision.Record
-	status.Conditions = slices.Clone(status.Conditions) // they may be the stored ones
-	setAt(&status, o.ReadyGeneration(), func() { setOrRemove(&status, kudo.ConditionSoaked, decision.Condition, o.Now) })
-	return status, decision.After
+	return decision
 }
 
 // readTree reads the drift of the descendants of an Instance, and their pods and its own if they are needed.

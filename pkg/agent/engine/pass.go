@@ -112,6 +112,15 @@ func (p *pass) run(ctx context.Context, instance *kudo.Instance) (written *kudo.
 	return nil, reconcile.Result{RequeueAfter: soonest(after, p.untilRegrant())}, nil
 }
 
+// withSoak returns a status with condition Soaked and its record, and when to look again; zero means never.
+func (p *pass) withSoak(ctx context.Context, o plan.Observation, status kudo.InstanceStatus) (kudo.InstanceStatus, time.Duration) {
+	decision := p.soakOf(ctx, o, status)
+	status.Soak = decision.Record
+	status.Conditions = slices.Clone(status.Conditions) // they may be the stored ones
+	setAt(&status, o.ReadyGeneration(), func() { setOrRemove(&status, kudo.ConditionSoaked, decision.Condition, o.Now) })
+	return status, decision.After
+}
+
 // act observes an Instance, and executes the next action. While content of its OperatorVersion is lost, it waits: the mirror restores that.
 func (p *pass) act(ctx context.Context, instance *kudo.Instance) (plan.Observation, result, error) {
 	observed, err := p.observe(ctx, instance)

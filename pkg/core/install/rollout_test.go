@@ -131,7 +131,7 @@ func TestRolloutStateOfACluster(t *testing.T) {
 		a.Instances[0].Status.Execution = &kudo.Execution{Plan: "deploy", UID: "x", Owed: []kudo.OwedPlan{{Plan: "deploy", Retries: 1}}}
 		return a
 	}
-	returned := func() AddOn {
+	withReturn := func() AddOn {
 		a := ready(configured("True"), "one", "False", 7)
 		a.Instances[0].Status.Returned = &kudo.Return{From: "2", To: "1"}
 		return a
@@ -145,7 +145,7 @@ func TestRolloutStateOfACluster(t *testing.T) {
 		want  RolloutState
 	}{
 		"a misspelt parameter stops it":                                     {invalid, "Failed"},
-		"a return to the former version is a failure":                       {returned(), "Failed"},
+		"a return to the former version is a failure":                       {withReturn(), "Failed"},
 		"a plan that is retried has failed until it completes":              {retried(7), "Failed"},
 		"a plan that was retried for an earlier generation runs":            {retried(6), "Progressing"},
 		"a misspelt parameter stops it where the former configuration runs": {ready(invalid, "one", "True", 7), "Failed"},
@@ -172,8 +172,8 @@ func TestRolloutStateOfACluster(t *testing.T) {
 	}
 }
 
-// soaking makes the add-on's Instance report condition Soaked at a generation, unless its reason is empty, after an execution.
-func soakingOn(a AddOn, reason string, generation int64) AddOn {
+// withSoak makes the add-on's Instance report condition Soaked at a generation, unless its reason is empty, after an execution.
+func withSoak(a AddOn, reason string, generation int64) AddOn {
 	return ready(a, "one", "True", 7).with(func(a *AddOn) {
 		own := &a.Instances[0]
 		own.Spec.HealthyFor = &metav1.Duration{Duration: 10 * time.Minute}
@@ -218,22 +218,22 @@ func TestRolloutWaitsUntilAClusterIsHealthyForLongEnough(t *testing.T) {
 		reason  string
 		message string // of condition ManifestApplied, from its beginning
 	}{
-		"nothing is required":               {soakingOn(plain, "", 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "", "PlanComplete", ""},
-		"it has not been healthy yet":       {soakingOn(required, kudo.ReasonSoaking, 7), "Soaking", "Soaking", opening + "healthy since noon"},
-		"a container has restarted":         {soakingOn(required, kudo.ReasonRestarted, 7), "Soaking", "Soaking", opening},
-		"it has been healthy":               {soakingOn(required, kudo.ReasonHealthyLongEnough, 7), "", "PlanComplete", ""},
-		"it was with the former generation": {soakingOn(required, kudo.ReasonHealthyLongEnough, 6), "Soaking", "Soaking", opening},
-		"it was after the former execution": {soakingOn(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Status.Soak.Execution = "former" }),
+		"nothing is required":               {withSoak(plain, "", 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "", "PlanComplete", ""},
+		"it has not been healthy yet":       {withSoak(required, kudo.ReasonSoaking, 7), "Soaking", "Soaking", opening + "healthy since noon"},
+		"a container has restarted":         {withSoak(required, kudo.ReasonRestarted, 7), "Soaking", "Soaking", opening},
+		"it has been healthy":               {withSoak(required, kudo.ReasonHealthyLongEnough, 7), "", "PlanComplete", ""},
+		"it was with the former generation": {withSoak(required, kudo.ReasonHealthyLongEnough, 6), "Soaking", "Soaking", opening},
+		"it was after the former execution": {withSoak(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Status.Soak.Execution = "former" }),
 			"Soaking", "Soaking", opening},
-		"it has failed":                         {soakingOn(required, kudo.ReasonSoakFailed, 7), "Failed", "SoakFailed", opening + "healthy since noon"},
-		"the agent does not report it":          {soakingOn(required, "", 7), "Progressing", "AgentTooOld", opening + "the agent of the cluster does not report that"},
-		"the Instance does not require it yet":  {soakingOn(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "Progressing", "PlanNotComplete", ""},
-		"the plan has not completed":            {soakingOn(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Status.Conditions[1].Status = "False" }), "Progressing", "PlanNotComplete", ""},
-		"the config requires none":              {soakingOn(annotated("10m", "0"), "", 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "", "PlanComplete", ""},
-		"the config has precedence":             {soakingOn(annotated("1h", "10m"), kudo.ReasonHealthyLongEnough, 7), "", "PlanComplete", ""},
-		"the annotation is malformed":           {soakingOn(annotated("soon", ""), kudo.ReasonHealthyLongEnough, 7), "Failed", "HealthyForInvalid", `annotation kudo.dev/healthy-for of ClusterManagementAddOn "kafka" is malformed, and no rollout counts a cluster as done: "soon": want a time of at most 24h`},
-		"that of the config is":                 {soakingOn(annotated("10m", "25h"), kudo.ReasonHealthyLongEnough, 7), "Failed", "HealthyForInvalid", "annotation kudo.dev/healthy-for of AddOnDeploymentConfig cluster1/a is malformed"},
-		"it is malformed before the plan's end": {soakingOn(annotated("soon", ""), "", 6).with(func(a *AddOn) { a.Instances[0].Status.Conditions[1].Status = "False" }), "Failed", "HealthyForInvalid", ""},
+		"it has failed":                         {withSoak(required, kudo.ReasonSoakFailed, 7), "Failed", "SoakFailed", opening + "healthy since noon"},
+		"the agent does not report it":          {withSoak(required, "", 7), "Progressing", "AgentTooOld", opening + "the agent of the cluster does not report that"},
+		"the Instance does not require it yet":  {withSoak(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "Progressing", "PlanNotComplete", ""},
+		"the plan has not completed":            {withSoak(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Status.Conditions[1].Status = "False" }), "Progressing", "PlanNotComplete", ""},
+		"the config requires none":              {withSoak(annotated("10m", "0"), "", 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "", "PlanComplete", ""},
+		"the config has precedence":             {withSoak(annotated("1h", "10m"), kudo.ReasonHealthyLongEnough, 7), "", "PlanComplete", ""},
+		"the annotation is malformed":           {withSoak(annotated("soon", ""), kudo.ReasonHealthyLongEnough, 7), "Failed", "HealthyForInvalid", `annotation kudo.dev/healthy-for of ClusterManagementAddOn "kafka" is malformed, and no rollout counts a cluster as done: "soon": want a time of at most 24h`},
+		"that of the config is":                 {withSoak(annotated("10m", "25h"), kudo.ReasonHealthyLongEnough, 7), "Failed", "HealthyForInvalid", "annotation kudo.dev/healthy-for of AddOnDeploymentConfig cluster1/a is malformed"},
+		"it is malformed before the plan's end": {withSoak(annotated("soon", ""), "", 6).with(func(a *AddOn) { a.Instances[0].Status.Conditions[1].Status = "False" }), "Failed", "HealthyForInvalid", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := RolloutOf(tc.addOn, "")
@@ -258,7 +258,7 @@ func TestRolloutWaitsUntilAClusterIsHealthyForLongEnough(t *testing.T) {
 
 func TestMalformedTimesChangeNoInstance(t *testing.T) {
 	config := variables("a", "", "TEXT", "one")
-	a := soakingOn(rolledOut(config, "", DeploymentConfigHash(config)), "", 7).with(func(a *AddOn) {
+	a := withSoak(rolledOut(config, "", DeploymentConfigHash(config)), "", 7).with(func(a *AddOn) {
 		a.Definition = a.Definition.DeepCopy()
 		a.Definition.Annotations = map[string]string{kudo.AnnotationHealthyFor: "soon"}
 	})

@@ -9,6 +9,13 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
+// maxUnhealthy limits how long an Instance may be unhealthy in total before its soak has failed, and minRestarts is how often its containers restart in a soak
+// that has failed.
+const (
+	maxUnhealthy = 5 * time.Minute
+	minRestarts  = 3
+)
+
 // look is one decision: it changes its own copy of the record.
 type look struct {
 	Observation
@@ -21,8 +28,8 @@ func (l *look) decide(condition *metav1.Condition, after time.Duration) Decision
 	return Decision{Record: l.record, Condition: condition, After: after, Memory: l.next}
 }
 
-// completion returns the condition of a soak that is over.
-func (l *look) completion() *metav1.Condition {
+// overCondition returns the condition of a soak that is over.
+func (l *look) overCondition() *metav1.Condition {
 	c := condition(kudo.ReasonHealthyLongEnough, "the Instance was healthy for long enough after its plan, at "+format(l.record.CompletionTime.Time))
 	c.Status = metav1.ConditionTrue
 	return c
@@ -58,7 +65,7 @@ func (l *look) judgeUnhealthy(message string) Decision {
 		l.stop()
 		l.start(&l.record.UnhealthySince, l.Now)
 	}
-	total := time.Duration(l.record.UnhealthySeconds)*time.Second + l.elapsedSince(&l.record.UnhealthySince)
+	total := time.Duration(l.record.UnhealthySeconds)*time.Second + l.timeSince(&l.record.UnhealthySince)
 	if total >= l.limit() && l.record.Failure == "" {
 		l.record.Failure = bound(fmt.Sprintf("the Instance was unhealthy for %s in total since its plan: %s", l.limit(), message))
 	}
@@ -76,7 +83,7 @@ func (l *look) judgeHealthy() Decision {
 		l.start(&l.record.Since, l.Now)
 	}
 	l.noteFailedPlan()
-	left := l.HealthyFor - l.elapsedSince(&l.record.Since)
+	left := l.HealthyFor - l.timeSince(&l.record.Since)
 	switch {
 	case left > 0:
 		return l.decide(l.condition(kudo.ReasonSoaking, l.progress()), min(left, l.untilRead()))
@@ -87,7 +94,7 @@ func (l *look) judgeHealthy() Decision {
 	}
 	l.record.CompletionTime = &metav1.Time{Time: l.Now.Truncate(time.Second)}
 	l.record.Failure = ""
-	return l.decide(l.completion(), 0)
+	return l.decide(l.overCondition(), 0)
 }
 
 // progress returns since when the Instance is healthy, and until when it has to be, as a part of a sentence.

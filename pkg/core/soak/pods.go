@@ -67,3 +67,44 @@ func (p *Pods) since(recorded *metav1.Time, m Memory) *Restart {
 	}
 	return latest
 }
+
+// Interval is the time between two looks at the pods of an Instance.
+const Interval = 15 * time.Second
+
+// minReadDelay is the minimum time between two reads of the pods of an Instance, whatever happens.
+const minReadDelay = time.Second
+
+// Memory is what a process remembers of the last look at an Instance. It is zero in a process that has just started, or has forgotten the look:
+// the recorded times are then compared with the clock as it is.
+type Memory struct {
+	// start is the recorded start of what is measured, and elapsed what had elapsed of it when the process had run for uptime.
+	start   time.Time
+	elapsed time.Duration
+	uptime  time.Duration
+
+	// wasRead means that the pods were read at readAt, or that this failed because of a problem. restarts are the restarts of each container that has any.
+	wasRead  bool
+	readAt   time.Duration
+	problem  string
+	restarts map[string]int64
+}
+
+// withPods returns the memory with what was read of the pods; nil if they were not.
+func (m Memory) withPods(uptime time.Duration, pods *Pods) Memory {
+	if pods == nil {
+		return m
+	}
+	m.wasRead, m.readAt, m.problem = true, uptime, pods.Problem
+	if pods.isKnown() {
+		m.restarts = pods.Restarts
+	}
+	return m
+}
+
+// age returns how long ago the pods were read; a long time if they were not.
+func (m Memory) age(uptime time.Duration) time.Duration {
+	if !m.wasRead {
+		return Interval
+	}
+	return uptime - m.readAt
+}

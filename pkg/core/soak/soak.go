@@ -14,58 +14,8 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/former"
-	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
-
-const (
-	// Interval is the time between two looks at the pods of an Instance.
-	Interval = 15 * time.Second
-	// maxUnhealthy limits how long an Instance may be unhealthy in total before its soak has failed, and minRestarts is how often its containers restart
-	// in a soak that has failed.
-	maxUnhealthy = 5 * time.Minute
-	minRestarts  = 3
-	// maxMessage is the maximum length of a recorded message.
-	maxMessage = 1024
-	// maxSource is the maximum length of a text that specifies a time.
-	maxSource = 64
-)
-
-// Observation is what a decision depends on.
-type Observation struct {
-	Now time.Time
-
-	// Uptime is how long the process has run, by a clock that nothing sets.
-	Uptime time.Duration
-
-	// HealthyFor is how long the Instance has to be healthy; zero if that is not required.
-	HealthyFor time.Duration
-
-	// Status is the status of the Instance, with the conditions Ready and Drifted of this look, and with the record of the last look.
-	Status kudo.InstanceStatus
-
-	// ChildDrift describes the drift of a child; empty if there is none.
-	ChildDrift string
-
-	// Pods is what was read of the pods of the Instance for this look; nil if they were not read.
-	Pods *Pods
-
-	// Memory is what the process remembers of the last look.
-	Memory Memory
-}
-
-// Decision is the result of a look.
-type Decision struct {
-	// Record and Condition are status.soak and condition Soaked; nil if there are none.
-	Record    *kudo.SoakStatus
-	Condition *metav1.Condition
-
-	// After is when to look again if nothing changes; zero means never.
-	After time.Duration
-
-	// Memory is for the next look.
-	Memory Memory
-}
 
 // Decide returns the record, the condition and the time of the next look. Nothing counts before the plan is complete, and nothing ends a completed soak but
 // another execution that changes the Instance.
@@ -73,13 +23,13 @@ func Decide(o Observation) Decision {
 	if o.HealthyFor <= 0 {
 		return Decision{}
 	}
-	l := look{Observation: o, record: recordOf(o.Status), next: o.Memory.withPods(o.Uptime, o.Pods)}
 	if r := o.Status.Returned; r != nil {
 		return Decision{Condition: condition(kudo.ReasonReturned, bound(former.Text(r)))}
 	}
+	l := look{Observation: o, record: recordOf(o.Status), next: o.Memory.withPods(o.Uptime, o.Pods)}
 	switch complete := isComplete(o.Status); {
 	case l.record != nil && l.record.CompletionTime != nil:
-		return l.decide(l.completion(), 0)
+		return l.decide(l.overCondition(), 0)
 	case !complete && l.record != nil:
 		l.stop()
 		fallthrough
@@ -112,7 +62,7 @@ func NeedsPods(o Observation) bool {
 		return record == nil || drifted == "" && (unready == nil || record.Failure == "")
 	default: // the last look needs new ones
 		l := look{Observation: o, record: record, next: o.Memory}
-		return record != nil && record.Since != nil && age >= minReadDelay && o.Memory.problem == "" && l.elapsedSince(&record.Since) >= o.HealthyFor
+		return record != nil && record.Since != nil && age >= minReadDelay && o.Memory.problem == "" && l.timeSince(&record.Since) >= o.HealthyFor
 	}
 }
 
@@ -124,8 +74,11 @@ func Failure(status kudo.InstanceStatus) string {
 	return ""
 }
 
-// Max is the maximum time for which an Instance has to be healthy.
-const Max = 24 * time.Hour
+// Max is the maximum time for which an Instance has to be healthy, and maxSource the maximum length of a text that specifies a time.
+const (
+	Max       = 24 * time.Hour
+	maxSource = 64
+)
 
 // Parse returns the time that a text specifies. Zero means none.
 func Parse(source string) (time.Duration, error) {
@@ -142,42 +95,3 @@ func IsOver(i *kudo.Instance) bool {
 	soaked := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionSoaked)
 	return soaked != nil && soaked.Status == metav1.ConditionTrue && soaked.ObservedGeneration == i.Generation && recordOf(i.Status) != nil
 }
-
-// notCounting is the message of condition Soaked before the end of the plan.
-const notCounting = "the time counts from the end of the plan"
-
-// isComplete reports whether all plans are complete for which an Instance has to be healthy, and none waits to start.
-func isComplete(status kudo.InstanceStatus) bool {
-	if status.Execution == nil || len(status.Execution.Owed) > 0 || !plan.IsWhole(status) || plan.IsInterrupted(status) {
-		return false
-	}
-	ready := meta.FindStatusCondition(status.Conditions, kudo.ConditionReady)
-	return ready != nil && ready.Reason != kudo.ReasonPlanPending && ready.Reason != kudo.ReasonPlanInProgress && !plan.IsWait(ready.Reason)
-}
-
-// recordOf returns a copy of the record of a status; nil if it is of an earlier execution. A plan that was requested manually, such as a backup, leaves the
-// Instance as it is.
-func recordOf(status kudo.InstanceStatus) *kudo.SoakStatus {
-	if status.Soak == nil || status.Execution == nil || status.Soak.Execution != status.Execution.UID && !plan.IsAside(status) {
-		return nil
-	}
-	return status.Soak.DeepCopy()
-}
-
-// state returns condition Ready if it is not True, and what differs from what was applied: no time counts then.
-func (o Observation) state() (unready *metav1.Condition, drifted string) {
-	if ready := meta.FindStatusCondition(o.Status.Conditions, kudo.ConditionReady); ready == nil || ready.Status != metav1.ConditionTrue {
-		unready = ready
-	}
-	if meta.IsStatusConditionTrue(o.Status.Conditions, kudo.ConditionDrifted) {
-		return unready, meta.FindStatusCondition(o.Status.Conditions, kudo.ConditionDrifted).Message
-	}
-	return unready, o.ChildDrift
-}
-
-func condition(reason, message string) *metav1.Condition {
-	return &metav1.Condition{Type: kudo.ConditionSoaked, Status: metav1.ConditionFalse, Reason: reason, Message: message}
-}
-
-// bound returns a message on one line, within the limit of recorded messages.
-func bound(message string) string { return text.Truncate(text.OneLine(message), maxMessage) }

@@ -40,7 +40,7 @@ func newWorld(t *testing.T) *world {
 		Whole:      &kudo.WholeVersion{OperatorVersion: version},
 		PlanStatus: map[string]kudo.PlanStatus{"deploy": {Status: kudo.Complete, UID: "e1"}},
 	}}
-	w.ready(true)
+	w.setReady(true)
 	w.pods = []unstructured.Unstructured{newPod("a", 0, time.Time{})}
 	return w
 }
@@ -63,7 +63,7 @@ func (w *world) condition(name string, status metav1.ConditionStatus, reason, me
 	meta.SetStatusCondition(&w.status.Conditions, metav1.Condition{Type: name, Status: status, Reason: reason, Message: message})
 }
 
-func (w *world) ready(is bool) {
+func (w *world) setReady(is bool) {
 	if is {
 		w.condition(kudo.ConditionReady, metav1.ConditionTrue, kudo.ReasonHealthy, "all is well")
 		return
@@ -71,7 +71,7 @@ func (w *world) ready(is bool) {
 	w.condition(kudo.ConditionReady, metav1.ConditionFalse, kudo.ReasonUnhealthy, "Deployment ns/x: 0 of 1 replicas available")
 }
 
-func (w *world) setDrift(is bool) {
+func (w *world) setDrifted(is bool) {
 	status := metav1.ConditionFalse
 	if is {
 		status = metav1.ConditionTrue
@@ -182,15 +182,33 @@ func TestSoak(t *testing.T) {
 			w.status.PlanStatus["backup"] = kudo.PlanStatus{Status: kudo.FatalError, LastUpdatedTimestamp: &metav1.Time{Time: w.now.Add(-minute)}}
 			w.pass(10 * minute)
 		}, "True "},
-		"an unhealthy Instance": {func(w *world) { w.pass(minute); w.ready(false); w.pass(minute) },
+		"an unhealthy Instance": {func(w *world) { w.pass(minute); w.setReady(false); w.pass(minute) },
 			"False Unhealthy: no time counts while the Instance is not ready: Deployment ns/x: 0 of 1 replicas available"},
-		"an Instance that was unhealthy": {func(w *world) { w.pass(minute); w.ready(false); w.pass(minute); w.ready(true); w.pass(9 * minute) },
+		"an Instance that was unhealthy": {func(w *world) {
+			w.pass(minute)
+			w.setReady(false)
+			w.pass(minute)
+			w.setReady(true)
+			w.pass(9 * minute)
+		},
 			"False Soaking: healthy since 2026-01-01T12:02:00Z, complete at 2026-01-01T12:12:00Z; the time was interrupted: Deployment ns/x: 0 of 1 replicas available"},
-		"an Instance that was unhealthy, at the end": {func(w *world) { w.pass(minute); w.ready(false); w.pass(minute); w.ready(true); w.pass(10 * minute) }, "True "},
-		"drift": {func(w *world) { w.pass(minute); w.setDrift(true); w.pass(20 * minute) },
+		"an Instance that was unhealthy, at the end": {func(w *world) {
+			w.pass(minute)
+			w.setReady(false)
+			w.pass(minute)
+			w.setReady(true)
+			w.pass(10 * minute)
+		}, "True "},
+		"drift": {func(w *world) { w.pass(minute); w.setDrifted(true); w.pass(20 * minute) },
 			"False Drifted: no time counts while objects differ from what was applied: ConfigMap ns/c: data.a was changed by kubectl"},
-		"drift that is repaired":       {func(w *world) { w.pass(minute); w.setDrift(true); w.pass(minute); w.setDrift(false); w.pass(9 * minute) }, "False Soaking: healthy since 2026-01-01T12:02:00Z"},
-		"drift that has not been seen": {func(w *world) { w.setDrift(false); w.pass(10 * minute) }, "True "},
+		"drift that is repaired": {func(w *world) {
+			w.pass(minute)
+			w.setDrifted(true)
+			w.pass(minute)
+			w.setDrifted(false)
+			w.pass(9 * minute)
+		}, "False Soaking: healthy since 2026-01-01T12:02:00Z"},
+		"drift that has not been seen": {func(w *world) { w.setDrifted(false); w.pass(10 * minute) }, "True "},
 		"a restart": {func(w *world) { w.pass(minute); w.restart(); w.pass(minute) },
 			"False Restarted: container app of Pod ns/pod-a has restarted: exited with code 137 (OOMKilled); healthy since 2026-01-01T12:01:00Z, complete at 2026-01-01T12:11:00Z"},
 		"a restart just before the end":   {func(w *world) { w.pass(10*minute - 1); w.restart(); w.pass(minute) }, "False Restarted: "},
@@ -231,24 +249,36 @@ func TestSoak(t *testing.T) {
 			w.pass(10*minute - 1)
 		}, "False Soaking: "},
 		"a longer time after the end":  {func(w *world) { w.pass(10 * minute); w.spec = time.Hour; w.pass(minute) }, "True "},
-		"unhealthy after the end":      {func(w *world) { w.pass(11 * minute); w.ready(false); w.restart(); w.pass(time.Hour) }, "True "},
+		"unhealthy after the end":      {func(w *world) { w.pass(11 * minute); w.setReady(false); w.restart(); w.pass(time.Hour) }, "True "},
 		"a longer time before the end": {func(w *world) { w.pass(9 * minute); w.spec = time.Hour; w.pass(50 * minute) }, "False Soaking: "},
-		"a failure": {func(w *world) { w.pass(minute); w.ready(false); w.pass(5 * minute) },
+		"a failure": {func(w *world) { w.pass(minute); w.setReady(false); w.pass(5 * minute) },
 			"False SoakFailed: the Instance was unhealthy for 5m0s in total since its plan: Deployment ns/x: 0 of 1 replicas available; no time counts"},
 		"a failure by parts": {func(w *world) {
 			for range 6 {
 				w.pass(minute)
-				w.ready(false)
+				w.setReady(false)
 				w.pass(minute)
-				w.ready(true)
+				w.setReady(true)
 			}
 			w.look()
 		}, "False SoakFailed: "},
-		"no failure by a clock that is set": {func(w *world) { w.pass(minute); w.ready(false); w.pass(minute); w.jump(time.Hour); w.pass(3 * minute) }, "False Unhealthy: "},
-		"a failure within a short time":     {func(w *world) { w.spec = 30 * time.Second; w.ready(false); w.pass(30 * time.Second) }, "False SoakFailed: "},
-		"a failure that recovers": {func(w *world) { w.pass(minute); w.ready(false); w.pass(6 * minute); w.ready(true); w.pass(minute) },
+		"no failure by a clock that is set": {func(w *world) {
+			w.pass(minute)
+			w.setReady(false)
+			w.pass(minute)
+			w.jump(time.Hour)
+			w.pass(3 * minute)
+		}, "False Unhealthy: "},
+		"a failure within a short time": {func(w *world) { w.spec = 30 * time.Second; w.setReady(false); w.pass(30 * time.Second) }, "False SoakFailed: "},
+		"a failure that recovers": {func(w *world) {
+			w.pass(minute)
+			w.setReady(false)
+			w.pass(6 * minute)
+			w.setReady(true)
+			w.pass(minute)
+		},
 			"False SoakFailed: the Instance was unhealthy for 5m0s in total since its plan: Deployment ns/x: 0 of 1 replicas available; healthy since 2026-01-01T12:07:00Z"},
-		"a failure that has recovered": {func(w *world) { w.ready(false); w.pass(6 * minute); w.ready(true); w.pass(10 * minute) }, "True "},
+		"a failure that has recovered": {func(w *world) { w.setReady(false); w.pass(6 * minute); w.setReady(true); w.pass(10 * minute) }, "True "},
 		"three restarts within a minute": {func(w *world) {
 			for range 3 {
 				w.restart()
@@ -291,7 +321,7 @@ func TestSoakIsQuiet(t *testing.T) {
 		t.Errorf("a completed soak is looked at again after %s, and reads pods %d times", after, w.reads)
 	}
 	w = newWorld(t)
-	w.ready(false)
+	w.setReady(false)
 	w.pass(6 * time.Minute)
 	w.reads = 0
 	if writes := w.pass(time.Hour); writes > 0 || w.reads > 0 {
@@ -376,7 +406,7 @@ func FuzzSoak(f *testing.F) {
 			isReady := meta.IsStatusConditionTrue(w.status.Conditions, kudo.ConditionReady)
 			switch event % 8 {
 			case 1:
-				w.ready(!isReady)
+				w.setReady(!isReady)
 				healthy = 0
 			case 2:
 				w.restart()

@@ -24,9 +24,9 @@ func windows() scenario {
 				instance := r.instance("gadgets-1.0.0")
 				instance.Spec.HealthyFor = &metav1.Duration{Duration: 2 * time.Second}
 				return r.hub.Create(ctx, instance)
-			}, soaked("one")},
+			}, expectSoaked("one")},
 			{"close", changeWithin("two", tomorrow), expectWaiting("one")},
-			{"open", changeWithin("two", nextMinute), soaked("two")},
+			{"open", changeWithin("two", nextMinute), expectSoaked("two")},
 			{"freeze", changeWithin("three", tomorrow), expectWaiting("two")},
 			{"remove", remove, expectGone},
 		},
@@ -50,8 +50,8 @@ func changeWithin(value string, end func() time.Time) func(context.Context, *run
 	})
 }
 
-// soaked returns a check that a plan has applied the value, and that the Instance was healthy for long enough after it.
-func soaked(value string) func(context.Context, *run) error {
+// expectSoaked returns a check that a plan has applied the value, and that the Instance was healthy for long enough after it.
+func expectSoaked(value string) func(context.Context, *run) error {
 	return func(ctx context.Context, r *run) error {
 		if err := ready(ctx, r); err != nil {
 			return err

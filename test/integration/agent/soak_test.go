@@ -19,8 +19,8 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// soaked returns condition Soaked of the Instance on the hub; the zero value if there is none.
-func (h *hubPart) soaked(ctx context.Context) metav1.Condition {
+// soakCondition returns condition Soaked of the Instance on the hub; the zero value if there is none.
+func (h *hubPart) soakCondition(ctx context.Context) metav1.Condition {
 	GinkgoHelper()
 	return ptr.Deref(meta.FindStatusCondition(h.get(ctx).Status.Conditions, kudo.ConditionSoaked), metav1.Condition{})
 }
@@ -44,7 +44,7 @@ var _ = Describe("An Instance that has to be healthy for a time after its plan",
 		return h
 	}
 	eventually := func(ctx context.Context, h *hubPart) AsyncAssertion {
-		return Eventually(func() metav1.Condition { return h.soaked(ctx) })
+		return Eventually(func() metav1.Condition { return h.soakCondition(ctx) })
 	}
 	reason := func(reason string) types.GomegaMatcher { return HaveField("Reason", reason) }
 	breakDown := func(ctx context.Context, h *hubPart) {
@@ -165,7 +165,7 @@ var _ = Describe("An Instance that has to be healthy for a time after its plan",
 			child.rollOut(ctx)
 			parent.completes(ctx, "deploy", kudo.PlanStatus{})
 			eventually(ctx, parent).Should(reason(kudo.ReasonSoaking))
-			Expect(child.soaked(ctx)).To(BeZero())
+			Expect(child.soakCondition(ctx)).To(BeZero())
 			setRestarts(ctx, pod, 1)
 			eventually(ctx, parent).Should(And(reason(kudo.ReasonRestarted), HaveField("Message", ContainSubstring(pod.Name))))
 			config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: child.namespace, Name: local.name + "-config"}}
