@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/selector"
+	"github.com/tandem-addons/tandem/pkg/core/suspension"
 )
 
 // IsManaged reports whether the namespace belongs to a managed cluster that is not being deleted.
@@ -93,6 +94,17 @@ func Facts(ctx context.Context, c client.Reader, namespace string) (known *kudo.
 // ViewWindows returns the maintenance windows of an AddOnDeploymentConfig, for a predicate.
 func ViewWindows(config *addonv1alpha1.AddOnDeploymentConfig) string {
 	return install.AnnotatedWindows(config)
+}
+
+// suspendView is what a change of an annotation is compared by.
+type suspendView struct {
+	reason    string
+	suspended bool
+}
+
+func viewSuspend(o client.Object) suspendView {
+	reason, suspended := suspension.ReasonOf(o)
+	return suspendView{reason, suspended}
 }
 
 // passedOn is what the hub passes on of a ManagedCluster.
