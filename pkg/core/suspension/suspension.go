@@ -61,7 +61,7 @@ func (o Origin) Denial() string {
 		return o.object() + " has " + kudo.SuspendKey + " " + strconv.Quote(o.Reason) + ", and suspends: delete the ConfigMap to resume (" + o.ResumeCommand() + ")"
 	}
 	return "annotation " + kudo.AnnotationSuspend + " of " + o.object() + " is " + strconv.Quote(o.Reason) +
-		", and suspends whatever its value: remove the annotation to resume (" + o.ResumeCommand() + ")"
+		", and suspends regardless of its value: remove the annotation to resume (" + o.ResumeCommand() + ")"
 }
 
 // ResumeCommand returns the command that ends the suspension.

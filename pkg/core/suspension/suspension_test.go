@@ -83,7 +83,7 @@ func TestDenialNamesTheWayOut(t *testing.T) {
 		"a reason": {addOn, ""},
 		"none":     {cluster, ""},
 		"an annotation": {suspension.Origin{Kind: suspension.KindCluster, Name: "cluster1", Reason: "False"},
-			`annotation kudo.dev/suspend of ManagedCluster cluster1 is "False", and suspends whatever its value: remove the annotation to resume ` +
+			`annotation kudo.dev/suspend of ManagedCluster cluster1 is "False", and suspends regardless of its value: remove the annotation to resume ` +
 				`(kubectl addon resume --all --cluster cluster1)`},
 		"the ConfigMap": {suspension.Origin{Kind: suspension.KindEverything, Name: "tandem-system/tandem-suspend", Reason: "no"},
 			`ConfigMap tandem-system/tandem-suspend has reason "no", and suspends: delete the ConfigMap to resume (kubectl addon resume --all --everywhere)`},

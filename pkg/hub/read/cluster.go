@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/selector"
+	"github.com/tandem-addons/tandem/pkg/core/suspension"
 )
 
 // IsManaged reports whether the namespace belongs to a managed cluster that is not being deleted.
@@ -103,6 +104,17 @@ func ViewHealthyFor(config *addonv1alpha1.AddOnDeploymentConfig) string {
 // ViewOnFailure returns what happens to the add-ons that use an AddOnDeploymentConfig if a plan for another version fails, for a predicate.
 func ViewOnFailure(config *addonv1alpha1.AddOnDeploymentConfig) string {
 	return config.Annotations[kudo.AnnotationOnFailure]
+}
+
+// suspendView is what a change of an annotation is compared by.
+type suspendView struct {
+	reason    string
+	suspended bool
+}
+
+func viewSuspend(o client.Object) suspendView {
+	reason, suspended := suspension.ReasonOf(o)
+	return suspendView{reason, suspended}
 }
 
 // passedOn is what the hub passes on of a ManagedCluster.

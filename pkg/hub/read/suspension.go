@@ -76,17 +76,6 @@ func addOnOf(ctx context.Context, c client.Reader, instance *kudo.Instance) (str
 	return owner.Name, nil
 }
 
-// suspendView is what a change of an annotation is compared by.
-type suspendView struct {
-	reason    string
-	suspended bool
-}
-
-func viewSuspend(o client.Object) suspendView {
-	reason, suspended := suspension.ReasonOf(o)
-	return suspendView{reason, suspended}
-}
-
 // ViewSuspend returns the suspension by a ClusterManagementAddOn, for a predicate.
 func ViewSuspend(definition *addonv1alpha1.ClusterManagementAddOn) suspendView {
 	return viewSuspend(definition)

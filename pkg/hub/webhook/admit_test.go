@@ -265,7 +265,7 @@ func TestSuspensionWarnings(t *testing.T) {
 		"a replacement without it and a reason": {write[*addonv1alpha1.ClusterManagementAddOn]{before: with(new("")), after: with(nil), replaces: true},
 			[]string{resumes, "to suspend it again: kubectl addon suspend kafka --everywhere"}},
 		"a value that looks as if it did not suspend": {write[*addonv1alpha1.ClusterManagementAddOn]{before: with(new("storage")), after: with(new("false"))},
-			[]string{`annotation kudo.dev/suspend of ClusterManagementAddOn kafka is "false", and suspends whatever its value: remove the annotation to resume ` +
+			[]string{`annotation kudo.dev/suspend of ClusterManagementAddOn kafka is "false", and suspends regardless of its value: remove the annotation to resume ` +
 				"(kubectl addon resume kafka --everywhere)"}},
 		"such a value that exists": {write[*addonv1alpha1.ClusterManagementAddOn]{before: with(new("false")), after: with(new("false"))}, nil},
 	} {

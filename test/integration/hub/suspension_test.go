@@ -114,7 +114,7 @@ var _ = Describe("A suspension", func() {
 		Eventually(suspendedBy(kafka)).WithContext(ctx).Should(Equal("ManagedCluster " + cluster))
 		annotate(ctx, cluster, ptrTo("false"))
 		Eventually(eventsOn(late)).WithContext(ctx).Should(ContainElement(ContainSubstring(
-			`is "false", and suspends whatever its value: remove the annotation to resume (kubectl addon resume --all --cluster ` + cluster + ")")))
+			`is "false", and suspends regardless of its value: remove the annotation to resume (kubectl addon resume --all --cluster ` + cluster + ")")))
 		Expect(suspendedBy(elsewhere)(Default, ctx)).To(BeEmpty())
 
 		By("the end")
