@@ -493,30 +493,7 @@ func (o Observation) withReturn(s State) State {
 }
 
 // MayReturn reports whether the Instance returns to the former version if another one fails. Children follow the plans of their parent.
-func (o Observation) MayReturn() bool {
-	return o.Instance.Spec.OnFailure == kudo.FailureReturn && !o.isChild() && !o.IsLeaving()
-}
-
-// withoutFormer returns the status without the former version once the plan for another one is complete, and the Instance cannot return any more: it was
-// healthy for long enough, if it has to be.
-func (o Observation) withoutFormer(status kudo.InstanceStatus) kudo.InstanceStatus {
-	if status.Former == nil || !IsWhole(status) || o.mayStillReturn(status) {
-		return status
-	}
-	status = *status.DeepCopy()
-	status.Former = nil
-	return status
-}
-
-// mayStillReturn reports whether an Instance whose plan for another version is complete may still return: it has not been healthy for long enough yet.
-func (o Observation) mayStillReturn(status kudo.InstanceStatus) bool {
-	if o.Instance == nil || !o.MayReturn() || sameReference(status.Former.OperatorVersion, status.Whole.OperatorVersion) {
-		return false
-	}
-	soak, required := status.Soak, o.Instance.Spec.HealthyFor
-	isOver := soak != nil && soak.CompletionTime != nil && (soak.Execution == status.Execution.UID || IsAside(status))
-	return required != nil && required.Duration > 0 && !isOver
-}
+func (o Observation) MayReturn() bool { return o.returnsOnFailure() && !o.IsLeaving() }
 
 // withoutFormerReturn returns the status without a return that is no longer in force, because the spec asks for something else.
 func (o Observation) withoutFormerReturn(status kudo.InstanceStatus) kudo.InstanceStatus {

@@ -88,6 +88,32 @@ func (o Observation) isChild() bool {
 	return o.Instance != nil && o.Instance.Annotations[kudo.AnnotationParent] != ""
 }
 
+// returnsOnFailure reports whether the Instance returns to the former version if another one fails. Children follow the plans of their parent.
+func (o Observation) returnsOnFailure() bool {
+	return o.Instance != nil && o.Instance.Spec.OnFailure == kudo.FailureReturn && !o.isChild()
+}
+
+// withoutFormer returns the status without the former version once the plan for another one is complete, and the Instance cannot return any more: it was
+// healthy for long enough, if it has to be.
+func (o Observation) withoutFormer(status kudo.InstanceStatus) kudo.InstanceStatus {
+	if status.Former == nil || !IsWhole(status) || o.mayStillReturn(status) {
+		return status
+	}
+	status = *status.DeepCopy()
+	status.Former = nil
+	return status
+}
+
+// mayStillReturn reports whether an Instance whose plan for another version is complete may still return: it has not been healthy for long enough yet.
+func (o Observation) mayStillReturn(status kudo.InstanceStatus) bool {
+	if !o.returnsOnFailure() || sameReference(status.Former.OperatorVersion, status.Whole.OperatorVersion) {
+		return false
+	}
+	soak, required := status.Soak, o.Instance.Spec.HealthyFor
+	isOver := soak != nil && soak.CompletionTime != nil && (soak.Execution == status.Execution.UID || IsAside(status))
+	return required != nil && required.Duration > 0 && !isOver
+}
+
 // isByPerson reports whether a person requested the execution.
 func isByPerson(status kudo.InstanceStatus, execution types.UID) bool {
 	return slices.Contains(status.HandledRequests, execution) && !IsRerun(execution)
