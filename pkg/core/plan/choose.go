@@ -270,7 +270,7 @@ func (s State) startWhole(name string) (Choice, error) {
 	return choice, err
 }
 
-// withRequest returns the start of the failed version after a return. If it is requested to try it again, the execution is that of the request.
+// withRequest returns the start of the failed version after a return. If it is requested to try it again, the execution has the uid of the request.
 func (s State) withRequest(choice Choice, err error) (Choice, error) {
 	if err == nil && s.Again != "" {
 		choice.Start.UID, choice.Start.Request = s.Again, s.Again
