@@ -162,8 +162,8 @@ func TestWhyText(t *testing.T) {
 		"why-soaking": sample.NewCluster("shop:").With("shop", sample.Works, sample.Resolved, sample.Soaking).WithExecution("shop", "deploy"),
 		"why-healthy-for-invalid": sample.NewCluster("shop:").With("shop", sample.Works, sample.Resolved, sample.Condition(addonv1alpha1.ConditionManifestApplied, "False",
 			addonv1alpha1.ReasonHealthyForInvalid, `annotation kudo.dev/healthy-for of AddOnDeploymentConfig default/shop is malformed, and no rollout counts a cluster as done: "soon"`)),
-		"why-agent-outdated": sample.NewCluster("shop:").With("shop", sample.Works, sample.Resolved, sample.Condition(addonv1alpha1.ConditionManifestApplied, "False",
-			addonv1alpha1.ReasonAgentOutdated, "the agent of the cluster does not report that, because its version is too old: upgrade it")),
+		"why-agent-too-old": sample.NewCluster("shop:").With("shop", sample.Works, sample.Resolved, sample.Condition(addonv1alpha1.ConditionManifestApplied, "False",
+			addonv1alpha1.ReasonAgentTooOld, "the agent of the cluster does not report that, because its version is too old: upgrade it")),
 		"why-rollout-unknown": sample.NewCluster("shop:").With("shop", sample.NotThereYet, sample.NotRolledOut),
 		"why-rollout-below": chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.NotThereYet, sample.NotRolledOut).WithVerdicts().
 			RolledOut("zookeeper", "cluster2", sample.Fails, sample.Resolved),

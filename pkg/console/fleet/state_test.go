@@ -71,7 +71,7 @@ func TestGlimpseOfARollout(t *testing.T) {
 		"False Soaking":           {State: Waiting, Reason: "Soaking"},
 		"False SoakFailed":        {State: Waiting, Reason: "SoakFailed"},
 		"False HealthyForInvalid": {State: Waiting, Reason: "HealthyForInvalid"},
-		"False AgentOutdated":     {State: Waiting, Reason: "AgentOutdated"},
+		"False AgentTooOld":       {State: Waiting, Reason: "AgentTooOld"},
 		"False PlanNotComplete":   {State: Available, Reason: "Works"},
 		"False OfAnother":         {State: Available, Reason: "Works"},
 		"True PlanComplete":       {State: Available, Reason: "Works"},

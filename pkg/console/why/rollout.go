@@ -56,7 +56,7 @@ func (e *Explanation) explainSoak(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	switch soaks.Reason {
 	case addonv1alpha1.ReasonHealthyForInvalid:
 		e.suggestAnnotated(addOn, soaks.Message)
-	case addonv1alpha1.ReasonAgentOutdated:
+	case addonv1alpha1.ReasonAgentTooOld:
 		e.suggest("kubectl addon version --cluster %s", e.view.Name)
 	default:
 		e.suggestDetails(addOn)

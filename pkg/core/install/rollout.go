@@ -104,7 +104,7 @@ func soakingReason(a AddOn, want *kudo.Instance) (reason, message string) {
 	required := opening + want.Spec.HealthyFor.Duration.String() + ": "
 	switch soaked := meta.FindStatusCondition(own.Status.Conditions, kudo.ConditionSoaked); {
 	case soaked == nil:
-		return addonv1alpha1.ReasonAgentOutdated, required + "the agent of the cluster does not report that, because its version is too old: upgrade it"
+		return addonv1alpha1.ReasonAgentTooOld, required + "the agent of the cluster does not report that, because its version is too old: upgrade it"
 	case soaked.Reason == kudo.ReasonSoakFailed:
 		return addonv1alpha1.ReasonSoakFailed, required + text.Truncate(text.OneLine(soaked.Message), maxSoakMessage)
 	default:

@@ -220,7 +220,7 @@ func TestRolloutWaitsUntilAClusterIsHealthyForLongEnough(t *testing.T) {
 		"it was after the former execution": {withSoak(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Status.Soak.Execution = "former" }),
 			"Soaking", "Soaking", opening},
 		"it has failed":                         {withSoak(required, kudo.ReasonSoakFailed, 7), "Failed", "SoakFailed", opening + "healthy since noon"},
-		"the agent does not report it":          {withSoak(required, "", 7), "Progressing", "AgentOutdated", opening + "the agent of the cluster does not report that"},
+		"the agent does not report it":          {withSoak(required, "", 7), "Progressing", "AgentTooOld", opening + "the agent of the cluster does not report that"},
 		"the Instance does not require it yet":  {withSoak(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "Progressing", "PlanNotComplete", ""},
 		"the plan has not completed":            {withSoak(required, kudo.ReasonHealthyLongEnough, 7).with(func(a *AddOn) { a.Instances[0].Status.Conditions[1].Status = "False" }), "Progressing", "PlanNotComplete", ""},
 		"the config requires none":              {withSoak(annotated("10m", "0"), "", 7).with(func(a *AddOn) { a.Instances[0].Spec.HealthyFor = nil }), "", "PlanComplete", ""},

@@ -253,7 +253,7 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 
 		By("an agent of an earlier version")
 		soaks("", "")
-		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "AgentOutdated"}))
+		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "AgentTooOld"}))
 		Consistently(markHashes(kafka)).WithContext(ctx).Should(BeEmpty(), "OCM goes no further")
 
 		By("the time in which it has to be healthy")

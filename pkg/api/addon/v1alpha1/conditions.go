@@ -55,13 +55,13 @@ const (
 	ReasonSoakFailed = "SoakFailed"
 	// ReasonHealthyForInvalid means that annotation kudo.dev/healthy-for of the configuration is malformed: a rollout does not continue.
 	ReasonHealthyForInvalid = "HealthyForInvalid"
-	// ReasonAgentOutdated means that the agent of the cluster does not report for how long the add-on is healthy.
-	ReasonAgentOutdated = "AgentOutdated"
+	// ReasonAgentTooOld means that the agent of the cluster does not report for how long the add-on is healthy.
+	ReasonAgentTooOld = "AgentTooOld"
 )
 
 // RolloutReasons are the reasons of ConditionManifestApplied of a plan-based add-on.
 func RolloutReasons() []string {
-	return []string{ReasonPlanComplete, ReasonPlanNotComplete, ReasonSoaking, ReasonSoakFailed, ReasonHealthyForInvalid, ReasonAgentOutdated}
+	return []string{ReasonPlanComplete, ReasonPlanNotComplete, ReasonSoaking, ReasonSoakFailed, ReasonHealthyForInvalid, ReasonAgentTooOld}
 }
 
 // The reasons of ConditionAddOnsRemaining.
