@@ -121,10 +121,8 @@ func (a *addOns) Reconcile(ctx context.Context, addOn *addonv1alpha1.ManagedClus
 	}
 	refused := a.act(ctx, state, decision.Instance)
 	switch {
-	case apierrors.IsForbidden(refused), apierrors.IsInvalid(refused):
-		decision = decision.WithRejection(addOn, refused)
-	case isUndeclared(refused):
-		decision = decision.WithUndeclaredField(addOn, refused)
+	case isRefusal(refused):
+		decision = withRefusal(decision, addOn, refused)
 	case refused != nil:
 		return controller.RetryConflict(refused)
 	}
@@ -138,6 +136,19 @@ func (a *addOns) Reconcile(ctx context.Context, addOn *addonv1alpha1.ManagedClus
 // isUndeclared reports whether the API server has refused to apply an object because its resource definition lacks a field.
 func isUndeclared(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
+}
+
+// isRefusal reports whether the API server does not accept an Instance as it is.
+func isRefusal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || isUndeclared(err)
+}
+
+// withRefusal returns a decision after the API server has refused the desired Instance.
+func withRefusal(decision install.Decision, addOn *addonv1alpha1.ManagedClusterAddOn, err error) install.Decision {
+	if isUndeclared(err) {
+		return decision.WithUndeclaredField(addOn, err)
+	}
+	return decision.WithRejection(addOn, err)
 }
 
 // forget drops what is remembered of an add-on that does not exist.

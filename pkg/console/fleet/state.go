@@ -86,7 +86,11 @@ func (g Glimpse) ReasonText() string {
 // Message returns the messages of the conditions that the reasons are of, given the type of the condition that is the health of the object.
 func (g Glimpse) Message(conditions []metav1.Condition, health string) string {
 	var messages []string
-	for _, kind := range []string{health, addonv1alpha1.ConditionDegraded, addonv1alpha1.ConditionResolved, kudo.ConditionWaiting} {
+	kinds := []string{health, addonv1alpha1.ConditionDegraded, addonv1alpha1.ConditionResolved, kudo.ConditionWaiting}
+	if install.SoakCondition(conditions) != nil {
+		kinds = append(kinds, addonv1alpha1.ConditionManifestApplied)
+	}
+	for _, kind := range kinds {
 		condition := meta.FindStatusCondition(conditions, kind)
 		if condition == nil || condition.Message == "" {
 			continue
@@ -96,9 +100,6 @@ func (g Glimpse) Message(conditions []metav1.Condition, health string) string {
 		if isOfState || isOfBlocked {
 			messages = append(messages, condition.Message)
 		}
-	}
-	if soaks := install.SoakCondition(conditions); soaks != nil && soaks.Reason == g.Reason && len(messages) == 0 {
-		messages = append(messages, soaks.Message)
 	}
 	if len(messages) == 2 {
 		return strings.TrimSuffix(messages[0], ".") + "; blocked: " + messages[1]
