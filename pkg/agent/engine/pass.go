@@ -257,15 +257,22 @@ func (p *pass) observe(ctx context.Context, instance *kudo.Instance) (plan.Obser
 	if o, err = p.withWindow(ctx, o); err != nil {
 		return o, err
 	}
-	if (dependsOnKubernetes(o.Desired) || dependsOnKubernetes(o.Former)) && plan.Due(o.State()) != "" {
-		if o.KubernetesVersion, err = p.kubernetes.read(o.Now); err != nil {
-			return o, err
-		}
+	if o, err = p.withKubernetesVersion(o); err != nil {
+		return o, err
 	}
 	o.CleanupWait = p.cleanupWait(instance, o.Now)
 	o.Unblocked = p.isUnblocked(ctx, o)
-	if !removal.IsUntouched(instance) && (hasPipes(o.Running) || hasPipes(o.Desired) || hasPipes(o.Former)) {
+	versions := []*kudo.OperatorVersionSpec{o.Running, o.Desired, o.Former}
+	if !removal.IsUntouched(instance) && slices.ContainsFunc(versions, hasPipes) {
 		o.Pods, err = p.objects.pods(ctx, o.Owner)
+	}
+	return o, err
+}
+
+// withKubernetesVersion adds the version of the cluster if a plan is due that may depend on it.
+func (p *pass) withKubernetesVersion(o plan.Observation) (_ plan.Observation, err error) {
+	if (dependsOnKubernetes(o.Desired) || dependsOnKubernetes(o.Former)) && plan.Due(o.State()) != "" {
+		o.KubernetesVersion, err = p.kubernetes.read(o.Now)
 	}
 	return o, err
 }

@@ -60,7 +60,7 @@ type Resumption struct {
 // Resume returns the request to resume the last execution of the Instance under that UID, and with changed parameters. The name of the plan is optional. It
 // returns an error if there is nothing to resume.
 func Resume(v progress.View, name string, uid types.UID, parameters map[string]string) (Resumption, error) {
-	if r := v.Instance.Status.Returned; r != nil && (name == "" || name == r.Plan) {
+	if hasReturned(v.Instance) && (name == "" || name == v.Instance.Status.Returned.Plan) {
 		return tryAgain(v, uid, parameters)
 	}
 	if err := resumeProblem(v, name); err != nil {
@@ -69,7 +69,7 @@ func Resume(v progress.View, name string, uid types.UID, parameters map[string]s
 	last := v.Instance.Status.Execution
 	spec, warnings, err := specWith(v, kudo.PlanExecution{PlanName: last.Plan, UID: uid, Resume: last.UID}, parameters)
 	r := Resumption{Spec: spec, Plan: last.Plan, Warnings: warnings}
-	if err != nil || v.Version == nil {
+	if err != nil || v.Version == nil || v.Instance.Status.Returned != nil { // the version of the last execution is another one
 		return r, err
 	}
 	changed := v.Instance.DeepCopy()
@@ -79,7 +79,12 @@ func Resume(v progress.View, name string, uid types.UID, parameters map[string]s
 			last.Plan, changed.Name, changed.Namespace, due)
 	}
 	planned, before := v.Version.Spec.Plans[last.Plan], v.Instance.Status.PlanStatus[last.Plan]
-	prepared := resume.Prepare(&v.Version.Spec, planned, before, plan.Begin(last.Plan, planned, uid, time.Time{}))
+	r.addSteps(resume.Prepare(&v.Version.Spec, planned, before, plan.Begin(last.Plan, planned, uid, time.Time{})))
+	return r, nil
+}
+
+// addSteps adds the steps of a plan that is about to be resumed.
+func (r *Resumption) addSteps(prepared kudo.PlanStatus) {
 	for _, phase := range prepared.Phases {
 		for _, step := range phase.Steps {
 			at := phase.Name + "/" + step.Name
@@ -93,7 +98,11 @@ func Resume(v progress.View, name string, uid types.UID, parameters map[string]s
 			}
 		}
 	}
-	return r, nil
+}
+
+// hasReturned reports whether an Instance runs its former version because another one has failed.
+func hasReturned(i *kudo.Instance) bool {
+	return i.Status.Returned != nil && i.Status.Execution != nil && i.Status.PlanStatus[i.Status.Execution.Plan].Status != kudo.FatalError
 }
 
 // tryAgain is Resume for an Instance that has returned to its former version: the plan of the failed version runs again, from its beginning.
@@ -130,7 +139,7 @@ func resumeProblem(v progress.View, name string) error {
 	case status != kudo.FatalError:
 		return idlef("plan %q of %s is running; wait for its end with 'kubectl addon plan wait %s --cluster %s'",
 			last.Plan, at, instance.Name, instance.Namespace)
-	case last.OperatorVersion.Name != instance.Spec.OperatorVersion.Name:
+	case instance.Status.Returned == nil && last.OperatorVersion.Name != instance.Spec.OperatorVersion.Name:
 		return idlef("plan %q of %s cannot be resumed: its OperatorVersion has changed since, from %q to %q; %s",
 			last.Plan, at, last.OperatorVersion.Name, instance.Spec.OperatorVersion.Name, runs(last.Plan))
 	default:

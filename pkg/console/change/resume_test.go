@@ -41,6 +41,11 @@ func TestAReturnedVersionIsTriedAgain(t *testing.T) {
 	if _, err := Resume(back, "backup", "new", nil); err == nil {
 		t.Error("another plan is resumed")
 	}
+	back = resumable(kudo.FatalError, func(i *kudo.Instance) { i.Status.Returned = back.Instance.Status.Returned })
+	back.Instance.Spec.OperatorVersion.Name = "kafka-4.0.0"
+	if got, err := Resume(back, "", "new", nil); err != nil || got.Spec.PlanExecution.Resume != "ran" || len(got.Warnings) > 0 {
+		t.Errorf("a failed return is not resumed: %+v, %v, %q", got.Spec.PlanExecution, err, got.Warnings)
+	}
 }
 
 func TestResume(t *testing.T) {

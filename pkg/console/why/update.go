@@ -32,20 +32,30 @@ func (e *Explanation) explainPlan(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	for _, instance := range running {
 		e.addSentence("%s", e.runningText(addOn, root, instance))
 	}
-	if r := root.Status.Returned; r != nil && len(running) == 0 {
-		e.addSentence("Its Instance has returned: %s. Fix the cause, and try the version again, or change to another one.",
-			strings.TrimSuffix(text.JoinMessage(former.Text(r)), "."))
-		e.suggest("kubectl addon plan resume %s --cluster %s", root.Name, e.view.Name)
+	if len(running) == 0 && root.Status.Returned != nil {
+		e.explainReturn(root)
 		return
 	}
+	e.explainRest(addOn, root, len(running) > 0)
+}
+
+// explainReturn states that an Instance has returned to its former version.
+func (e *Explanation) explainReturn(root *kudo.Instance) {
+	e.addSentence("Its Instance has returned: %s. Fix the cause, and try the version again, or change to another one.",
+		strings.TrimSuffix(text.JoinMessage(former.Text(root.Status.Returned)), "."))
+	e.suggest("kubectl addon plan resume %s --cluster %s", root.Name, e.view.Name)
+}
+
+// explainRest states why the Instance is not ready if the add-on does not report that and no plan runs, and which version it has.
+func (e *Explanation) explainRest(addOn *addonv1alpha1.ManagedClusterAddOn, root *kudo.Instance, isRunning bool) {
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	ready := meta.FindStatusCondition(root.Status.Conditions, kudo.ConditionReady)
 	isUnreported := available != nil && available.Status == metav1.ConditionTrue && ready != nil && ready.Status == metav1.ConditionFalse &&
 		!ready.LastTransitionTime.Before(&available.LastTransitionTime)
-	if len(running) == 0 && isUnreported {
+	if !isRunning && isUnreported {
 		e.addSentence("Its Instance is not ready: %s.", reasonText(ready))
 	}
-	if len(running) > 0 || isUnreported {
+	if isRunning || isUnreported {
 		e.suggestDetails(addOn)
 	}
 	e.explainVersion(root)

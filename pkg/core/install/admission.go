@@ -291,7 +291,7 @@ func idleResume(w write) []string {
 	asked := resume.Request{Plan: request.PlanName, Resume: request.Resume, Last: status.Execution}
 	if asked.Last != nil {
 		asked.Status = status.PlanStatus[asked.Last.Plan].Status
-		asked.OtherVersion = asked.Last.OperatorVersion.Name != w.after.Instance.Spec.OperatorVersion.Name
+		asked.OtherVersion = status.Returned == nil && asked.Last.OperatorVersion.Name != w.after.Instance.Spec.OperatorVersion.Name
 	}
 	if problem := resume.Problem(asked); problem != "" {
 		return []string{problem}

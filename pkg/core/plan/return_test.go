@@ -147,7 +147,10 @@ func TestAReturnAppliesTheFormerValuesOnce(t *testing.T) {
 	if choice, err := plan.Choose(o.State()); err != nil || choice.Start != nil {
 		t.Errorf("while it runs, got %v, %v", choice.Start, err)
 	}
-	done := endWith(o, succeeded)
+}
+
+func TestAReturnStaysInForce(t *testing.T) {
+	done := endWith(startNext(t, upgradeFailed()), succeeded)
 	for done.Instance.Status.Execution.Plan == "deploy" && plan.Due(done.State()) != "" { // plan backup follows: its parameter has changed back
 		done = endWith(startNext(t, done), succeeded)
 	}
