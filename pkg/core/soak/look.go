@@ -23,8 +23,11 @@ type look struct {
 	next   Memory
 }
 
-// decide returns the decision with that condition.
+// decide returns the decision with that condition. A failure that was just found is looked at again: what acts on it reads the record.
 func (l *look) decide(condition *metav1.Condition, after time.Duration) Decision {
+	if l.record != nil && l.record.Failure != "" && Failure(l.Status) == "" {
+		after = minReadDelay
+	}
 	return Decision{Record: l.record, Condition: condition, After: after, Memory: l.next}
 }
 

@@ -71,6 +71,14 @@ func recordOf(status kudo.InstanceStatus) *kudo.SoakStatus {
 	return status.Soak.DeepCopy()
 }
 
+// Failure returns why the soak after the last execution has failed; empty if it has not. The Instance may still recover, unless the caller acts on it.
+func Failure(status kudo.InstanceStatus) string {
+	if record := recordOf(status); record != nil && record.CompletionTime == nil {
+		return record.Failure
+	}
+	return ""
+}
+
 // state returns condition Ready if it is not True, and what differs from what was applied: no time counts then.
 func (o Observation) state() (unready *metav1.Condition, drifted string) {
 	if ready := meta.FindStatusCondition(o.Status.Conditions, kudo.ConditionReady); ready == nil || ready.Status != metav1.ConditionTrue {

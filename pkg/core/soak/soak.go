@@ -66,14 +66,6 @@ func NeedsPods(o Observation) bool {
 	}
 }
 
-// Failure returns why the soak after the last execution has failed; empty if it has not. The Instance may still recover, unless the caller acts on it.
-func Failure(status kudo.InstanceStatus) string {
-	if record := recordOf(status); record != nil && record.CompletionTime == nil {
-		return record.Failure
-	}
-	return ""
-}
-
 // Max is the maximum time for which an Instance has to be healthy, and maxSource the maximum length of a text that specifies a time.
 const (
 	Max       = 24 * time.Hour

@@ -322,7 +322,12 @@ func TestSoakIsQuiet(t *testing.T) {
 	}
 	w = newWorld(t)
 	w.setReady(false)
-	w.pass(6 * time.Minute)
+	w.pass(5*time.Minute - time.Second)
+	w.now, w.uptime = w.now.Add(2*time.Second), w.uptime+2*time.Second
+	if after := w.look(); Failure(w.status) == "" || after == 0 {
+		t.Errorf("a failure that was just found, %q, is looked at again after %s", Failure(w.status), after)
+	}
+	w.pass(time.Minute)
 	w.reads = 0
 	if writes := w.pass(time.Hour); writes > 0 || w.reads > 0 {
 		t.Errorf("a failed soak of an unhealthy Instance causes %d writes and %d reads of pods", writes, w.reads)
