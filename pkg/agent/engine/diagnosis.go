@@ -133,6 +133,9 @@ func (p *pass) soakOf(ctx context.Context, o plan.Observation, status kudo.Insta
 		p.readTree(ctx, o, &seen)
 	}
 	decision := soak.Decide(seen)
+	if failed := decision.Condition; failed != nil && failed.Reason == kudo.ReasonSoakFailed {
+		failed.Message += o.ReturnProblem()
+	}
 	p.soaks.Remove(o.Instance.UID)
 	if decision.After > 0 {
 		p.soaks.Add(o.Instance.UID, decision.Memory)

@@ -226,7 +226,7 @@ func (p *pass) execute(ctx context.Context, o plan.Observation, action plan.Acti
 	}
 	switch x := p.executionOf(ctx, o); action.Kind {
 	case plan.ActionAdopt:
-		return resultOf(action), p.keepValues(ctx, o, action.Status.Execution)
+		return resultOf(action), p.keepValues(ctx, o, action.Status)
 	case plan.ActionStart:
 		started, err := p.start(ctx, o, x, action.Start)
 		return started.withOverride(o.Instance.Status, p.overridden), err

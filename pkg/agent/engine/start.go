@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/core/former"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/core/render"
@@ -46,7 +45,7 @@ func (p *pass) start(ctx context.Context, o plan.Observation, x *execution, choi
 	if choice.Restart {
 		x.inventory.entries = listed.markRestart(x.inventory.entries, rendered, choice.RestartCharts, x.UID)
 	}
-	if err := p.keepValues(ctx, o, x.Execution); err != nil {
+	if err := p.keepValues(ctx, o, status); err != nil {
 		return result{}, err
 	}
 	tooLarge := plan.CheckSize(plan.List(x.inventory.entries, rendered...), x.Parameters)
@@ -125,17 +124,17 @@ func (e *engine) emitWarnings(instance *kudo.Instance, warnings string) {
 	e.events.Eventf(instance, nil, corev1.EventTypeWarning, "ChartWarning", "Start", "%s", text.Prefix(warnings, maxNoteBytes))
 }
 
-// keepValues copies the sensitive values of an execution before it is recorded, beside those of the last one.
-func (p *pass) keepValues(ctx context.Context, o plan.Observation, started *kudo.Execution) error {
+// keepValues copies the sensitive values of the execution of a status before that is recorded, beside those of the last one and of the former version.
+func (p *pass) keepValues(ctx context.Context, o plan.Observation, status kudo.InstanceStatus) error {
 	if len(p.view.Values) == 0 {
 		return nil
 	}
-	used := p.view.Values.Only(started.ParametersFrom)
+	used := p.view.Values.Only(status.Execution.ParametersFrom)
 	if last := o.Instance.Status.Execution; last != nil {
 		used = used.With(p.view.Values.Only(last.ParametersFrom))
 	}
-	if kept := former.After(o.Instance.Status, started); kept != nil {
-		used = used.With(p.view.Values.Only(kept.ParametersFrom))
+	if former := status.Former; former != nil {
+		used = used.With(p.view.Values.Only(former.ParametersFrom))
 	}
 	return p.secrets.Keep(ctx, o.Instance, used)
 }

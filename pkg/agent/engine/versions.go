@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/former"
 	"github.com/tandem-addons/tandem/pkg/core/mirror"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
@@ -82,7 +84,10 @@ func (e *engine) formerVersion(ctx context.Context, o plan.Observation) (*kudo.O
 		return nil, nil
 	}
 	version, err := e.filledVersion(ctx, o.Instance, mirror.VersionName(record.OperatorVersion))
-	if version == nil || err != nil {
+	if lost := (*content.Error)(nil); version == nil || errors.As(err, &lost) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	return &version.Spec, nil

@@ -28,6 +28,7 @@ type onHubView struct {
 	uncleaned  bool
 	diagnose   string
 	resolved   metav1.Time
+	judged     bool
 	executed   bool
 	children   string
 }
@@ -38,7 +39,7 @@ func onHubChanged() predicate.Predicate {
 		view := onHubView{
 			uid: i.UID, generation: i.Generation, deleting: i.DeletionTimestamp != nil, forced: i.IsForceReleased(), uncleaned: i.SkipsCleanup(),
 			diagnose: i.Annotations[kudo.AnnotationDiagnose],
-			executed: i.Status.Execution != nil, children: mirror.Acknowledgements(i),
+			executed: i.Status.Execution != nil, children: mirror.Acknowledgements(i), judged: mirror.IsJudged(i),
 		}
 		if mirror.IsResolved(i) {
 			view.resolved = meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved).LastTransitionTime
@@ -77,6 +78,7 @@ func mirrorChanged() predicate.TypedPredicate[*kudo.Instance] {
 		spec     int64
 		runs     corev1.ObjectReference
 		upgrades bool
+		returns  bool
 		removed  bool
 	}
 	return controller.TypedChangeIn(func(i *kudo.Instance) view {
@@ -88,6 +90,7 @@ func mirrorChanged() predicate.TypedPredicate[*kudo.Instance] {
 		if i.Status.Execution != nil {
 			v.runs = i.Status.Execution.OperatorVersion
 		}
+		v.returns = i.Status.Former != nil
 		v.upgrades = i.Status.Whole != nil && i.Status.Whole.OperatorVersion != v.runs
 		return v
 	})

@@ -40,6 +40,8 @@ func dropError(wanted, stored kudo.InstanceSpec) error {
 		dropped = "spec.clusterWindows"
 	case wanted.HealthyFor != nil && stored.HealthyFor == nil:
 		dropped = "spec.healthyFor"
+	case wanted.OnFailure != stored.OnFailure:
+		dropped = "spec.onFailure"
 	case wanted.PlanExecution.Resume != stored.PlanExecution.Resume:
 		dropped = "spec.planExecution.resume"
 	default:

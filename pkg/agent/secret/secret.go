@@ -133,6 +133,9 @@ func (s *Store) Concerns(i *kudo.Instance) bool {
 	if len(i.Spec.ParametersFrom) > 0 || i.Status.Execution != nil && len(i.Status.Execution.ParametersFrom) > 0 {
 		return true
 	}
+	if former := i.Status.Former; former != nil && len(former.ParametersFrom) > 0 {
+		return true
+	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return len(s.copies) > 0 && len(s.copies[i.HubUID()]) > 0

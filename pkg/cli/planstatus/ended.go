@@ -30,11 +30,11 @@ func HasEnded(view progress.View) (bool, error) {
 	if !isIdle(view) {
 		return false, nil
 	}
-	if instance.Status.Returned != nil {
-		return false, ReturnOf(instance)
-	}
 	if failed := plan.ReachedState(instance.Status, nil).FailedOwed(); failed != "" {
 		return false, FailureOf(instance, failed)
+	}
+	if instance.Status.Returned != nil {
+		return false, ReturnOf(instance)
 	}
 	return true, nil
 }

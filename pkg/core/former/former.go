@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,16 +17,21 @@ import (
 )
 
 // After returns status.former once an execution has started on a status: what was completely applied before the first execution of another version. It is
-// nil if nothing was, or if that is not known.
-func After(before kudo.InstanceStatus, started *kudo.Execution) *kudo.FormerVersion {
+// nil if nothing was, or if that is not known. version is the one of the execution before, nil if it is lost: if that has run only in part, what was before it
+// can only be applied again if it allows that.
+func After(before kudo.InstanceStatus, version *kudo.OperatorVersionSpec, started *kudo.Execution) *kudo.FormerVersion {
 	last := before.Execution
 	switch {
 	case last == nil || started.Plan == kudo.CleanupPlan:
 		return nil
-	case Same(started.OperatorVersion, last.OperatorVersion) || started.Return || !isSettled(before):
+	case Same(started.OperatorVersion, last.OperatorVersion) || started.Return:
 		return before.Former.DeepCopy()
-	default:
+	case isSettled(before):
 		return recordable(of(last, before.Whole))
+	case version == nil || !version.Returnable:
+		return nil
+	default:
+		return before.Former.DeepCopy()
 	}
 }
 
@@ -105,10 +111,19 @@ const maxCauseBytes = 1024
 // SpecDigest returns a digest of what the spec of an Instance asks for beside its version: parameters, references and image registries. What else the spec
 // contains, such as windows, a suspension or a request, asks for no other state.
 func SpecDigest(spec kudo.InstanceSpec) string {
-	encoded, _ := json.Marshal(kudo.InstanceSpec{ // strings always encode
-		Parameters: spec.Parameters, ParametersFrom: spec.ParametersFrom, ImageRegistries: spec.ImageRegistries,
-	})
+	from := slices.Clone(spec.ParametersFrom)
+	slices.SortFunc(from, func(a, b kudo.ParameterFrom) int { return cmp.Compare(a.Name, b.Name) })
+	encoded, _ := json.Marshal(kudo.InstanceSpec{Parameters: spec.Parameters, ParametersFrom: from, ImageRegistries: spec.ImageRegistries}) // strings always encode
 	return fmt.Sprintf("%x", sha256.Sum256(encoded))
+}
+
+// StartedDigest returns the SpecDigest of the spec with whose values an execution was started.
+func StartedDigest(e *kudo.Execution) string {
+	spec := kudo.InstanceSpec{Parameters: e.Parameters, ImageRegistries: e.ImageRegistries}
+	for _, from := range e.ParametersFrom {
+		spec.ParametersFrom = append(spec.ParametersFrom, from.ParameterFrom)
+	}
+	return SpecDigest(spec)
 }
 
 // IsInForce reports whether a return is in force, given the desired version and its content, whose digest is only computed if it is needed: the spec asks

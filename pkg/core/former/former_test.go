@@ -39,6 +39,13 @@ func TestWhatIsFormer(t *testing.T) {
 		started kudo.Execution
 		want    *kudo.FormerVersion
 	}{
+		"a failed version that is not returnable ends it": {
+			settledStatus(kept, func(s *kudo.InstanceStatus) {
+				s.Execution.OperatorVersion = two
+				s.Execution.DependencyVersion = "kept"
+			}),
+			kudo.Execution{OperatorVersion: corev1.ObjectReference{UID: "3"}}, nil,
+		},
 		"the first execution has none":                {kudo.InstanceStatus{}, kudo.Execution{OperatorVersion: one}, nil},
 		"another version records what was applied":    {settledStatus(), kudo.Execution{OperatorVersion: two}, fresh},
 		"the same version records nothing":            {settledStatus(), kudo.Execution{OperatorVersion: one}, nil},
@@ -53,7 +60,8 @@ func TestWhatIsFormer(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, former.After(test.before, &test.started)); diff != "" {
+			version := &kudo.OperatorVersionSpec{Returnable: test.before.Execution == nil || test.before.Execution.DependencyVersion != "kept"}
+			if diff := cmp.Diff(test.want, former.After(test.before, version, &test.started)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

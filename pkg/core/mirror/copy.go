@@ -123,14 +123,17 @@ func acknowledge(wanted, existing *kudo.Instance) []Write {
 	if request := wanted.Spec.PlanExecution; request.Cancel {
 		changed.Spec.PlanExecution = request // it starts nothing, and must reach a running plan even if the change cannot be mirrored
 	}
-	changed.Spec.Suspend, changed.Spec.Drift, changed.Spec.OnFailure = wanted.Spec.Suspend, wanted.Spec.Drift.DeepCopy(), wanted.Spec.OnFailure
+	changed.Spec.Suspend, changed.Spec.Drift = wanted.Spec.Suspend, wanted.Spec.Drift.DeepCopy()
 	if wanted.Spec.Windows != "" { // a user may have removed what the hub restores before it resolves the Instance
 		changed.Spec.Windows = wanted.Spec.Windows
 	}
 	if wanted.Spec.ClusterWindows != "" {
 		changed.Spec.ClusterWindows = wanted.Spec.ClusterWindows
 	}
-	if wanted.Spec.SuspendedBy != "" || isJudged(wanted) {
+	if IsJudged(wanted) { // else addon-manager may still undo what a user has set
+		changed.Spec.OnFailure = wanted.Spec.OnFailure
+	}
+	if wanted.Spec.SuspendedBy != "" || IsJudged(wanted) {
 		changed.Spec.SuspendedBy = wanted.Spec.SuspendedBy
 	}
 	changed.Spec.IgnoreWindowsUntil = wanted.Spec.IgnoreWindowsUntil.DeepCopy()

@@ -50,9 +50,9 @@ func IsResolved(i *kudo.Instance) bool {
 	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == i.Generation
 }
 
-// isJudged reports whether the hub has judged the current generation of an Instance, whatever the result: it has undone edits of the fields that only it
+// IsJudged reports whether the hub has judged the current generation of an Instance, whatever the result: it has undone edits of the fields that only it
 // sets. A hub that cannot store them has not.
-func isJudged(i *kudo.Instance) bool {
+func IsJudged(i *kudo.Instance) bool {
 	condition := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved)
 	return condition != nil && condition.ObservedGeneration == i.Generation && condition.Reason != kudo.ReasonFieldNotStored
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/compatibility"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/facts"
+	"github.com/tandem-addons/tandem/pkg/core/former"
 	"github.com/tandem-addons/tandem/pkg/core/resume"
 )
 
@@ -30,6 +31,9 @@ type Choice struct {
 	// Restart is true if the changes that Start takes require a restart of pods (KEP-27), and RestartCharts if a changed parameter requests that
 	// itself: otherwise pods of charts restart where the chart changes them.
 	Restart, RestartCharts bool
+
+	// Before is the OperatorVersion of the execution before Start; nil if there is none, or if it is lost.
+	Before *kudo.OperatorVersionSpec
 
 	// Returned is the return that is in force once Start has started.
 	Returned *kudo.Return
@@ -62,18 +66,35 @@ func Choose(s State) (Choice, error) {
 	if err != nil || choice.Start == nil || mustWait(s, choice.Start.Plan) {
 		return Choice{}, err
 	}
-	if err := s.obstacle(choice); err != nil {
-		return Choice{}, err
+	if held := s.obstacle(choice); held != nil {
+		if choice, err = s.insteadOfHeld(); err != nil || choice.Start == nil {
+			return Choice{}, cmp.Or(err, held)
+		}
 	}
-	choice.Returned = cmp.Or(choice.Returned, s.Returned)
+	choice.Before, choice.Returned = s.LastVersion, cmp.Or(choice.Returned, s.Returned)
 	return choice, nil
 }
 
-// obstacle returns what an execution waits for before it starts; nil if it starts. One that applies the former version again waits for no maintenance
-// window, and uses no values of the spec.
+// insteadOfHeld returns the return to the former version if it can start while another start is held: a change that waits does not keep what has failed.
+func (s State) insteadOfHeld() (Choice, error) {
+	if !s.returns() {
+		return Choice{}, nil
+	}
+	back, err := s.startReturn()
+	if err != nil || s.obstacle(back) != nil {
+		return Choice{}, err
+	}
+	return back, nil
+}
+
+// obstacle returns what an execution waits for before it starts; nil if it starts. One that applies the former version again uses no values of the spec, and
+// waits for no maintenance window if it was known when the failed one started that the Instance returns.
 func (s State) obstacle(choice Choice) error {
 	if choice.Start.Return {
-		s.Closed, s.Sensitive.Unresolved = "", ""
+		s.Sensitive.Unresolved = ""
+	}
+	if choice.Start.Return && s.Last.Returns {
+		s.Closed = ""
 	}
 	if held := s.holdError(choice.Start.Plan); held != nil {
 		return held
@@ -240,7 +261,7 @@ func (s State) next() (Choice, error) {
 		return s.withResume(s.startWhole(s.owedWhole()))
 	case !changed.isEmpty():
 		return s.withResume(s.startTriggered(changed))
-	case s.mustReturn() && s.Failure.Problem() == "":
+	case s.returns():
 		return s.startReturn()
 	case !s.LastStatus.IsRunning() && s.firstOwed() != "":
 		return s.withResume(s.startOwed(s.firstOwed()))
@@ -283,6 +304,21 @@ func (s State) mustReturn() bool {
 	return s.failedPlan() != "" && (s.Failure.Record == nil || !sameReference(s.Failure.Record.OperatorVersion, s.Last.OperatorVersion))
 }
 
+// returns reports whether the Instance returns to the former version now.
+func (s State) returns() bool { return s.mustReturn() && s.returnProblem() == "" }
+
+// returnProblem returns why the Instance, whose version has failed, does not return, and the way out; empty if it does.
+func (s State) returnProblem() string {
+	if problem := s.Failure.Problem(); problem != "" {
+		return problem
+	}
+	back, err := s.startReturn()
+	if err != nil {
+		return err.Error()
+	}
+	return s.versionProblem(back)
+}
+
 // failedPlan returns the plan that applies the complete OperatorVersion if it has failed, or if the Instance was not healthy for long enough after it; empty if
 // neither is the case, or if the Instance does not return then.
 func (s State) failedPlan() string {
@@ -302,6 +338,9 @@ func (s State) failedPlan() string {
 // startReturn starts the plan that applies the former version, with its values, after the version of the last execution has failed.
 func (s State) startReturn() (Choice, error) {
 	back, record := s, s.Failure.Record
+	if record == nil || s.Failure.Former == nil || s.Failure.Version == nil {
+		return Choice{}, nil
+	}
 	back.Version, back.Reference, back.Cluster = s.Failure.Former, record.OperatorVersion, record.Cluster
 	back.Parameters, back.Sensitive.From, back.Registries = record.Parameters, record.ParametersFrom, record.ImageRegistries
 	back.KubernetesVersion = cmp.Or(s.KubernetesVersion, record.KubernetesVersion)
@@ -312,7 +351,7 @@ func (s State) startReturn() (Choice, error) {
 	choice.Start.Return = true
 	choice.Returned = &kudo.Return{
 		OperatorVersion: s.Last.OperatorVersion, From: s.Failure.Version.Version, To: back.Version.Version, Plan: s.failedPlan(), Cause: s.SoakFailure,
-		Content: ContentDigest(s.Failure.Version), Wanted: s.Wanted,
+		Content: ContentDigest(s.Failure.Version), Wanted: former.StartedDigest(s.Last),
 	}
 	return choice, nil
 }
@@ -461,7 +500,7 @@ func (s State) start(name string, values Values, owed []kudo.OwedPlan, restart b
 	started := &kudo.Execution{
 		Plan: name, Generation: s.Generation, OperatorVersion: s.Reference, DependencyVersion: dependency.VersionOf(s.Version),
 		Dependencies: s.Version.Dependencies,
-		Parameters:   values.Given, ParametersFrom: values.From, ImageRegistries: values.Registries, Owed: owed,
+		Parameters:   values.Given, ParametersFrom: values.From, ImageRegistries: values.Registries, Owed: owed, Returns: s.Returns,
 	}
 	if s.Last != nil {
 		started.Request = s.Last.Request

@@ -346,8 +346,8 @@ func (o Observation) SettledReady(objects []Object, children []Child) metav1.Con
 	case s.Last == nil || len(s.Last.Owed) > 0: // else the change that waits leaves what runs as it is
 		return Condition(metav1.ConditionFalse, kudo.ReasonPlanPending, s.holdError(next).Error())
 	}
-	if s.Returned != nil {
-		return Condition(metav1.ConditionFalse, kudo.ReasonReturned, former.Text(s.Returned))
+	if r := o.Instance.Status.Returned; r != nil {
+		return Condition(metav1.ConditionFalse, kudo.ReasonReturned, former.Text(r))
 	}
 	return Ready(o.Owner, objects, children)
 }
@@ -355,13 +355,20 @@ func (o Observation) SettledReady(objects []Object, children []Child) metav1.Con
 // failedCondition returns condition Ready of an Instance with an owed plan that failed.
 func (o Observation) failedCondition(name string) metav1.Condition {
 	message, s := FailedText(o.Instance.Status, name), o.State()
-	switch problem := s.Failure.Problem(); {
-	case s.Returned != nil && s.Last.Return:
-		message = fmt.Sprintf("version %s has failed, and so has the return to version %s: %s", s.Returned.From, s.Returned.To, message)
-	case s.mustReturn() && problem != "":
-		message += "; spec.onFailure is Return, but the former version cannot be applied again: " + problem
+	if r := o.Instance.Status.Returned; r != nil && s.Last.Return {
+		message = fmt.Sprintf("version %s has failed, and so has the return to version %s: %s", r.From, r.To, message)
 	}
+	message += o.ReturnProblem()
 	return Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, message)
+}
+
+// ReturnProblem returns why an Instance that has to return to its former version does not, as the end of a message; empty if it does, or need not.
+func (o Observation) ReturnProblem() string {
+	s := o.State()
+	if !s.mustReturn() || s.returnProblem() == "" {
+		return ""
+	}
+	return "; spec.onFailure is Return, but the former version cannot be applied again: " + s.returnProblem()
 }
 
 // pendingPlan returns the next plan that has to complete before the Instance is Ready, whatever it waits for; empty if there is none.
@@ -472,18 +479,18 @@ func (o Observation) State() State {
 // has.
 func (o Observation) withReturn(s State) State {
 	status := o.Instance.Status
-	s.Returns = o.MayReturn() && s.Last != nil
+	s.Returns = o.MayReturn()
 	s.SoakFailure = o.SoakFailure
 	s.Failure = former.Failure{Version: o.Running, Former: o.Former, Record: status.Former, Lost: o.Sensitive.FormerLost}
-	if s.Returns {
-		s.Wanted = former.SpecDigest(o.Instance.Spec)
-	}
 	r := status.Returned
 	if r == nil || s.Last == nil {
 		return s
 	}
 	if s.hasRequest() && former.IsRetry(r, s.Request) {
 		s.Again = s.Request.UID
+		return s
+	}
+	if o.Desired != nil && !former.IsInForce(r, o.Instance.Spec, o.Reference, func() string { return ContentDigest(o.Desired) }) {
 		return s
 	}
 	s.Returned, s.Version, s.Reference = r, o.Running, s.Last.OperatorVersion
@@ -495,10 +502,15 @@ func (o Observation) withReturn(s State) State {
 // MayReturn reports whether the Instance returns to the former version if another one fails. Children follow the plans of their parent.
 func (o Observation) MayReturn() bool { return o.returnsOnFailure() && !o.IsLeaving() }
 
-// withoutFormerReturn returns the status without a return that is no longer in force, because the spec asks for something else.
+// withoutFormerReturn returns the status without a return that is no longer in force, because the spec asks for what runs. If it asks for something else, the
+// return is dropped when that starts.
 func (o Observation) withoutFormerReturn(status kudo.InstanceStatus) kudo.InstanceStatus {
-	content := func() string { return ContentDigest(o.Desired) }
-	if status.Returned == nil || o.Desired == nil || former.IsInForce(status.Returned, o.Instance.Spec, o.Reference, content) {
+	if status.Returned == nil || o.Desired == nil {
+		return status
+	}
+	o.Instance = o.Instance.DeepCopy()
+	o.Instance.Status = status
+	if s := o.State(); s.Returned != nil || s.pendingPlan() != "" || status.PlanStatus[status.Execution.Plan].Status.IsRunning() {
 		return status
 	}
 	status = *status.DeepCopy()

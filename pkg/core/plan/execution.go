@@ -32,7 +32,7 @@ func Start(status kudo.InstanceStatus, choice Choice, uid types.UID, now time.Ti
 	if execution.Plan == kudo.CleanupPlan {
 		started.Whole = nil // what was applied is about to be removed
 	}
-	started.Former = former.After(status, &execution)
+	started.Former = former.After(status, choice.Before, &execution)
 	started.Returned = former.WithCause(choice.Returned, status, now)
 	started.History = history.Begin(status.History, startOf(status.Execution, &execution, choice.Version, now))
 	execution.Available = started.Whole != nil && !IsAside(started) && (IsAvailable(status) || isUpdating(status))

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -87,19 +88,27 @@ func TestWhenAnInstanceReturns(t *testing.T) {
 	onStatus := func(change func(*kudo.InstanceStatus)) func(*plan.Observation) {
 		return func(o *plan.Observation) { change(&o.Instance.Status) }
 	}
+	returns := func(o *plan.Observation) { o.Instance.Status.Execution.Returns = true }
 	closed := func(o *plan.Observation) { o.Window = &window.Wait{Message: "closed"} }
 	for sentence, test := range map[string]struct {
 		o       plan.Observation
 		want    string // version that starts
 		problem string // in condition Ready if nothing starts
 	}{
-		"the plan for another version has failed": {o: upgradeFailed(), want: "1"},
-		"it fails for a reason that may pass":     {o: upgradeFailed(onStatus(func(s *kudo.InstanceStatus) { s.Execution.Owed[0].RetryTime = &metav1.Time{Time: noon} })), want: "1"},
-		"a maintenance window is closed":          {o: upgradeFailed(closed), want: "1"},
-		"values of the spec cannot be read":       {o: upgradeFailed(func(o *plan.Observation) { o.Sensitive.Unresolved = "no Secret" }), want: "1"},
-		"the policy is Stop":                      {o: upgradeFailed(onSpec(func(s *kudo.InstanceSpec) { s.OnFailure = kudo.FailureStop })), problem: `plan "deploy" failed: no image`},
-		"there is no policy":                      {o: upgradeFailed(onSpec(func(s *kudo.InstanceSpec) { s.OnFailure = "" })), problem: `plan "deploy" failed: no image`},
-		"it is a child":                           {o: upgradeFailed(func(o *plan.Observation) { o.Instance.Annotations[kudo.AnnotationParent] = "zoo" }), problem: "failed: no image"},
+		"the plan for another version has failed":                    {o: upgradeFailed(), want: "1"},
+		"it fails for a reason that may pass":                        {o: upgradeFailed(onStatus(func(s *kudo.InstanceStatus) { s.Execution.Owed[0].RetryTime = &metav1.Time{Time: noon} })), want: "1"},
+		"a maintenance window is closed":                             {o: upgradeFailed(closed, returns), want: "1"},
+		"a window is closed, and the policy was set after the start": {o: upgradeFailed(closed), problem: `plan "deploy" failed: no image`},
+		"a window is closed, for a change, too":                      {o: upgradeFailed(closed, returns, onSpec(func(s *kudo.InstanceSpec) { s.Parameters["PLAIN"] = "c" })), want: "1"},
+		"a Secret of a change is missing": {o: upgradeFailed(func(o *plan.Observation) { o.Sensitive.Unresolved = "no Secret" },
+			onSpec(func(s *kudo.InstanceSpec) { s.Parameters["PLAIN"] = "c" })), want: "1"},
+		"the former version does not support the cluster": {o: upgradeFailed(func(o *plan.Observation) {
+			o.Former.KubernetesVersion, o.KubernetesVersion = "<1.30.0", "v1.37.0"
+		}), problem: "the former version cannot be applied again: "},
+		"values of the spec cannot be read": {o: upgradeFailed(func(o *plan.Observation) { o.Sensitive.Unresolved = "no Secret" }), want: "1"},
+		"the policy is Stop":                {o: upgradeFailed(onSpec(func(s *kudo.InstanceSpec) { s.OnFailure = kudo.FailureStop })), problem: `plan "deploy" failed: no image`},
+		"there is no policy":                {o: upgradeFailed(onSpec(func(s *kudo.InstanceSpec) { s.OnFailure = "" })), problem: `plan "deploy" failed: no image`},
+		"it is a child":                     {o: upgradeFailed(func(o *plan.Observation) { o.Instance.Annotations[kudo.AnnotationParent] = "zoo" }), problem: "failed: no image"},
 		"its package is not returnable": {
 			o: upgradeFailed(func(o *plan.Observation) { o.Running.Returnable = false }), problem: "package kafka 2 does not declare that returning from it loses nothing",
 		},
@@ -207,6 +216,10 @@ func TestWhatEndsAReturn(t *testing.T) {
 		"a request to try it again":     {asksFor("x"), "2"},
 		"a request for another one":     {asksFor("y"), ""},
 		"the same version, pushed anew": {func(o *plan.Observation) { o.Desired = o.Desired.DeepCopy(); o.Reference.UID = "4" }, ""},
+		"a parameter, while a window is closed": {func(o *plan.Observation) {
+			parameter("PLAIN", "c")(o)
+			o.Window = &window.Wait{Message: "closed"}
+		}, ""},
 		"a request for a plan": {func(o *plan.Observation) {
 			o.Instance.Spec.PlanExecution = kudo.PlanExecution{PlanName: "backup", UID: "b"}
 		}, "1"},
@@ -220,8 +233,11 @@ func TestWhatEndsAReturn(t *testing.T) {
 			test.change(&o)
 			o = o.Normalize()
 			choice, err := plan.Choose(o.State())
-			if err != nil {
+			if closed := new(plan.ClosedError); err != nil && !errors.As(err, &closed) {
 				t.Fatal(err)
+			}
+			if ready := o.SettledReady(nil, nil); o.Window != nil && ready.Reason != kudo.ReasonReturned {
+				t.Errorf("while the change waits, got %v", ready)
 			}
 			got := ""
 			if choice.Start != nil {
@@ -257,6 +273,10 @@ func TestWhatIsRecordedOfTheFormerVersion(t *testing.T) {
 	if got := second.Instance.Status.Former; got == nil || got.OperatorVersion != one || got.Version != "1" || got.Parameters["PLAIN"] != "a" {
 		t.Fatalf("got %v", got)
 	}
+	if third := upgrade(endWith(second, failed), "3"); third.Instance.Status.Former != nil {
+		t.Errorf("after a failed version that is not returnable, got %v", third.Instance.Status.Former)
+	}
+	second.Running.Returnable = true
 	if third := upgrade(endWith(second, failed), "3"); third.Instance.Status.Former.OperatorVersion != one {
 		t.Errorf("after a failed version, got %v", third.Instance.Status.Former)
 	}

@@ -68,11 +68,9 @@ type State struct {
 	// Whole is the OperatorVersion that was applied completely, nil if there is none.
 	Whole *kudo.WholeVersion
 
-	// Returns is true if the Instance returns to the former version once another one has failed, and Failure is what that depends on. Wanted is the digest
-	// of what is desired beside the version.
+	// Returns is true if the Instance returns to the former version once another one has failed, and Failure is what that depends on.
 	Returns bool
 	Failure former.Failure
-	Wanted  string
 
 	// SoakFailure is why the Instance was not healthy for long enough after its last plan; empty if it was, or may still be.
 	SoakFailure string

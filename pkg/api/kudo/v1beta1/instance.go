@@ -545,6 +545,10 @@ type Execution struct {
 	// +optional
 	Resume types.UID `json:"resume,omitempty"`
 
+	// returns is true if the Instance was to return to its former version if the execution fails, when it started.
+	// +optional
+	Returns bool `json:"returns,omitempty"`
+
 	// return is true if the execution applies the former version because another one has failed.
 	// +optional
 	Return bool `json:"return,omitempty"`
