@@ -62,7 +62,7 @@ var _ = Describe("check", func() {
 
 	It("passes on a healthy hub, and fails, as why and fleet warn, once addon-manager is dead", func(ctx context.Context) {
 		healthy := run(ctx, "check")
-		Expect(healthy.out).To(HaveSuffix("\n8 passed, 0 failed, 0 warnings, 0 unknown\n"))
+		Expect(healthy.out).To(HaveSuffix("\n9 passed, 0 failed, 0 warnings, 0 unknown\n"))
 		Expect(healthy.err).NotTo(HaveOccurred())
 		for _, args := range [][]string{{"why", "kafka", "--cluster", "cluster1"}, {"fleet"}} {
 			Expect(run(ctx, args...).errOut).NotTo(ContainSubstring("Warning"), "%v", args)
@@ -113,7 +113,7 @@ var _ = Describe("check", func() {
 			MatchRegexp(`(?m)^\? +addon-manager +unknown: forbidden: your user may not read its Lease in namespace tandem-system$`),
 			MatchRegexp(`(?m)^\? +admission +unknown: forbidden: `), MatchRegexp(`(?m)^\? +agents +unknown: forbidden: `),
 			MatchRegexp(`(?m)^! +permissions +your user may not create managedclusteraddons \(enable\), `),
-			HaveSuffix("\n3 passed, 0 failed, 1 warning, 4 unknown\n")))
+			HaveSuffix("\n3 passed, 0 failed, 1 warning, 5 unknown\n")))
 	})
 
 	It("reviews permissions on cluster-scoped resources at the cluster scope", func(ctx context.Context) {
