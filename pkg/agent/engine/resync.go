@@ -64,12 +64,15 @@ type redefinitions struct {
 
 	// followed are the definitions as they were followed last, of groups with listed objects only. There is a single worker.
 	followed map[string]definition.Definition
+	// unconfirmed are those whose Instances are enqueued once more: nothing shows when the API server converts objects as a definition says.
+	unconfirmed map[string]bool
 }
 
 func newRedefinitions(of *objects, instances func(context.Context, string) []reconcile.Request, clock func() time.Time) *redefinitions {
 	return &redefinitions{
 		objects: of, instances: instances, clock: clock, enqueued: make(chan event.TypedGenericEvent[client.Object]),
 		backoff: flowcontrol.NewBackOff(minBackoff, maxBackoff), followed: map[string]definition.Definition{},
+		unconfirmed: map[string]bool{},
 	}
 }
 
@@ -108,6 +111,7 @@ func (r *redefinitions) Reconcile(ctx context.Context, request reconcile.Request
 	instances := r.instances(ctx, resource.Group)
 	if len(instances) == 0 && !r.objects.watchesAny(resource) {
 		delete(r.followed, request.Name)
+		delete(r.unconfirmed, request.Name)
 		return reconcile.Result{}, nil
 	}
 	defined, err := r.objects.definitions.Read(ctx, request.Name)
@@ -121,10 +125,16 @@ func (r *redefinitions) Reconcile(ctx context.Context, request reconcile.Request
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if r.follow(defined) || ended {
+	changed := r.follow(defined) || ended
+	if changed || r.unconfirmed[request.Name] {
 		r.enqueue(ctx, instances)
 	}
-	return reconcile.Result{}, nil
+	delete(r.unconfirmed, request.Name)
+	if !changed {
+		return reconcile.Result{}, nil
+	}
+	r.unconfirmed[request.Name] = true
+	return reconcile.Result{RequeueAfter: confirmInterval}, nil
 }
 
 // agreement returns how long to wait until the API server may show what a definition defines; zero if it does, or if it has not for so long

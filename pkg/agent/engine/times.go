@@ -32,6 +32,9 @@ const (
 	// missedDeletionDelay is how long the cache may show an object that is being deleted, before the API server is asked. The cache may have
 	// missed the deletion: it cannot list a kind again whose definition was deleted too.
 	missedDeletionDelay = 5 * time.Second
+
+	// confirmInterval is for a changed definition: nothing shows when the API server converts objects as it says.
+	confirmInterval = 5 * time.Second
 )
 
 // DriftInterval is how often all applied objects are compared with what was applied. Changes by other writers are compared immediately.
