@@ -64,7 +64,7 @@ type redefinitions struct {
 
 	// followed are the definitions as they were followed last, of groups with listed objects only. There is a single worker.
 	followed map[string]definition.Definition
-	// unconfirmed are those whose Instances are enqueued once more: nothing shows when the API server converts objects as a definition says.
+	// unconfirmed are those whose Instances are enqueued a second time: nothing shows when the API server converts objects as a definition says.
 	unconfirmed map[string]bool
 }
 
