@@ -66,7 +66,13 @@ func Choose(s State) (Choice, error) {
 	if err != nil || choice.Start == nil || mustWait(s, choice.Start.Plan) {
 		return Choice{}, err
 	}
+	return s.unlessHeld(choice)
+}
+
+// unlessHeld returns the choice to start an execution, or the error of what it waits for.
+func (s State) unlessHeld(choice Choice) (Choice, error) {
 	if held := s.obstacle(choice); held != nil {
+		var err error
 		if choice, err = s.insteadOfHeld(); err != nil || choice.Start == nil {
 			return Choice{}, cmp.Or(err, held)
 		}
