@@ -71,6 +71,15 @@ func recordOf(status kudo.InstanceStatus) *kudo.SoakStatus {
 	return status.Soak.DeepCopy()
 }
 
+// lastRecord returns the record of the last look. A soak of less than the required time is not over: it may have been shorter for a moment.
+func (o Observation) lastRecord() *kudo.SoakStatus {
+	record := recordOf(o.Status)
+	if record != nil && record.CompletionTime != nil && record.Since != nil && record.CompletionTime.Sub(record.Since.Time) < o.HealthyFor-time.Second {
+		record.CompletionTime = nil
+	}
+	return record
+}
+
 // Failure returns why the soak after the last execution has failed; empty if it has not. The Instance may still recover, unless the caller acts on it.
 func Failure(status kudo.InstanceStatus) string {
 	if record := recordOf(status); record != nil && record.CompletionTime == nil {

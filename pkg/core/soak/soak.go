@@ -26,7 +26,7 @@ func Decide(o Observation) Decision {
 	if r := o.Status.Returned; r != nil {
 		return Decision{Condition: condition(kudo.ReasonReturned, bound(former.Text(r)))}
 	}
-	l := look{Observation: o, record: recordOf(o.Status), next: o.Memory.withPods(o.Uptime, o.Pods)}
+	l := look{Observation: o, record: o.lastRecord(), next: o.Memory.withPods(o.Uptime, o.Pods)}
 	switch complete := isComplete(o.Status); {
 	case l.record != nil && l.record.CompletionTime != nil:
 		return l.decide(l.overCondition(), 0)
@@ -47,13 +47,13 @@ func Decide(o Observation) Decision {
 
 // IsUnderWay reports whether a look depends on more than the status.
 func IsUnderWay(o Observation) bool {
-	record := recordOf(o.Status)
+	record := o.lastRecord()
 	return o.HealthyFor > 0 && o.Status.Returned == nil && isComplete(o.Status) && (record == nil || record.CompletionTime == nil)
 }
 
 // NeedsPods reports whether a look needs the pods of the Instance. The Pods of the observation are ignored.
 func NeedsPods(o Observation) bool {
-	record := recordOf(o.Status)
+	record := o.lastRecord()
 	switch age := o.Memory.age(o.Uptime); {
 	case !IsUnderWay(o):
 		return false

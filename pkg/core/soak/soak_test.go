@@ -248,7 +248,9 @@ func TestSoak(t *testing.T) {
 			w.restartAgent()
 			w.pass(10*minute - 1)
 		}, "False Soaking: "},
-		"a longer time after the end":  {func(w *world) { w.pass(10 * minute); w.spec = time.Hour; w.pass(minute) }, "True "},
+		"a longer time after the end":  {func(w *world) { w.pass(10 * minute); w.spec = time.Hour; w.pass(minute) }, "False Soaking: "},
+		"the end of a longer time":     {func(w *world) { w.pass(10 * minute); w.spec = time.Hour; w.pass(51 * minute) }, "True "},
+		"a shorter time after the end": {func(w *world) { w.pass(10 * minute); w.spec = minute; w.pass(minute) }, "True "},
 		"unhealthy after the end":      {func(w *world) { w.pass(11 * minute); w.setReady(false); w.restart(); w.pass(time.Hour) }, "True "},
 		"a longer time before the end": {func(w *world) { w.pass(9 * minute); w.spec = time.Hour; w.pass(50 * minute) }, "False Soaking: "},
 		"a failure": {func(w *world) { w.pass(minute); w.setReady(false); w.pass(5 * minute) },

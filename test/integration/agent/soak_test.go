@@ -78,12 +78,16 @@ var _ = Describe("An Instance that has to be healthy for a time after its plan",
 			Expect(record.CompletionTime.Sub(record.Since.Time)).To(BeNumerically(">=", 4*time.Second))
 			Eventually(func() []string { return h.eventsOf(ctx, kudo.ConditionSoaked) }).Should(HaveLen(1))
 
-			By("being unhealthy, and requiring more")
+			By("being unhealthy")
 			breakDown(ctx, h)
 			Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionFalse))
-			h.change(ctx, setHealthyFor(time.Hour))
+			h.change(ctx, setHealthyFor(3*time.Second))
 			eventually(ctx, h).Should(And(HaveField("Status", metav1.ConditionTrue), HaveField("ObservedGeneration", h.get(ctx).Generation)))
 			Expect(h.get(ctx).Status.Soak).To(Equal(record))
+
+			By("requiring more")
+			h.change(ctx, setHealthyFor(time.Hour))
+			eventually(ctx, h).Should(And(reason(kudo.ReasonUnhealthy), HaveField("Status", metav1.ConditionFalse)))
 			Expect(h.plan(ctx, "deploy").Status).To(Equal(kudo.Complete), "nothing runs")
 
 			By("changing it")
