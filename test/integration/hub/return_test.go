@@ -56,6 +56,7 @@ var _ = Describe("What happens if the upgrade of an add-on fails", func() {
 		edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) { d.Annotations = nil })
 		Eventually(policy).WithContext(ctx).Should(BeEmpty())
 		Eventually(resolvedOf(own)).WithContext(ctx).Should(HaveField("Status", "True"))
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Message", Not(ContainSubstring("annotation"))), "it says so no more")
 		f.writesNothing(ctx, cluster)
 	})
 })

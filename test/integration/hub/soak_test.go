@@ -73,6 +73,7 @@ var _ = Describe("The time for which an add-on has to be healthy after a plan", 
 		annotate(ctx, definition, "")
 		Eventually(healthyFor(own)).WithContext(ctx).Should(BeZero())
 		Eventually(resolvedOf(own)).WithContext(ctx).Should(HaveField("Status", "True"))
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Message", Not(ContainSubstring("annotation"))), "it says so no more")
 		f.writesNothing(ctx, cluster)
 	})
 

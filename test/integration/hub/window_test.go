@@ -86,6 +86,7 @@ var _ = Describe("The maintenance windows of a cluster", func() {
 		}
 		Eventually(spec).WithContext(ctx).Should(HaveField("Windows", ""))
 		Eventually(resolvedOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("Status", "True"))
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Message", Not(ContainSubstring("annotation"))), "it says so no more")
 		f.writesNothing(ctx, cluster)
 	})
 })
