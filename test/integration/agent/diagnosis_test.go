@@ -219,15 +219,19 @@ var _ = Describe("A request for a diagnosis", func() {
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		Expect(h.answer(ctx, "now").Message).To(ContainSubstring("is not a time in the format of RFC 3339"))
-		h.tamperStatus(ctx, func(i *kudo.Instance) { // instead of ten seconds between two answers
-			i.Status.Diagnosis.Time = metav1.NewTime(time.Now().Add(-time.Minute))
-		})
+		age := func(by time.Duration) { // instead of ten seconds between two answers, and of an hour
+			h.tamperStatus(ctx, func(i *kudo.Instance) {
+				i.Status.Diagnosis.Time = metav1.NewTime(time.Now().Add(-by))
+				i.Status.Diagnosis.Pods = []kudo.DiagnosedPod{{Name: "old"}}
+			})
+		}
+		age(time.Minute)
 		Expect(h.answer(ctx, "2099-01-01T00:00:00Z").Message).To(ContainSubstring("is in the future"))
+		age(time.Minute)
 		request := now()
-		h.tamperStatus(ctx, func(i *kudo.Instance) {
-			i.Status.Diagnosis = &kudo.Diagnosis{Request: request, Time: metav1.NewTime(time.Now().Add(-2 * time.Hour)), Pods: []kudo.DiagnosedPod{{Name: "old"}}}
-		})
-		h.ask(ctx, request)
+		h.answer(ctx, request)
+		age(2 * time.Hour)
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Suspend = true }) // any event
 		Eventually(func() *kudo.Diagnosis { return h.get(ctx).Status.Diagnosis }).Should(And(
 			HaveField("Request", request), HaveField("Pods", BeEmpty()), HaveField("Message", ContainSubstring("was dropped one hour after"))))
 		h.finish(ctx)
