@@ -593,6 +593,14 @@ func (f *ocmFleet) image(ctx context.Context, cluster, name string) string {
 	return deployment.Spec.Template.Spec.Containers[0].Image
 }
 
+// replicas returns how many pods of the shop's Deployment are available.
+func (f *ocmFleet) replicas(ctx context.Context, cluster string) int32 {
+	GinkgoHelper()
+	deployment := &appsv1.Deployment{}
+	Expect(f.at(cluster).Get(ctx, client.ObjectKey{Namespace: shop, Name: shop}, deployment)).To(Succeed())
+	return deployment.Status.AvailableReplicas
+}
+
 // expectRuns waits until the shop of a cluster runs a version, with that reason.
 func (f *ocmFleet) expectRuns(ctx context.Context, cluster, version, reason string) {
 	GinkgoHelper()

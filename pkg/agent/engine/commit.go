@@ -38,7 +38,7 @@ type result struct {
 	// postponed is true if nothing is written yet.
 	postponed bool
 
-	// paced is true if a change of messages only may be delayed.
+	// paced is true if the stored status has the time of the last change of messages.
 	paced bool
 
 	// unsearched describes the kinds that a completed removal could not search; empty if there are none.
@@ -118,9 +118,10 @@ func resultOf(action plan.Action) result {
 }
 
 // statusOf adds the conditions and the observed generation to the status, and returns when to reconcile again. It delays a write that only
-// changes messages if the stored status is recent, or if too many Instances progress at the same time: the message about a Deployment with many
-// pods changes all the time. Outcomes of tasks are written immediately.
-func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, admit func() bool) (kudo.InstanceStatus, time.Duration) {
+// changes messages if they were written recently, or if too many Instances progress at the same time: the message about a Deployment with many
+// pods, or about one that another writer changes all the time, is never the same. Outcomes of tasks are written immediately. worded is when this process
+// last wrote only messages.
+func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, worded time.Time, admit func() bool) (kudo.InstanceStatus, time.Duration) {
 	if r.postponed && !r.losesAvailability(stored) {
 		return stored, r.after
 	}
@@ -139,11 +140,13 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, admit f
 	}
 	setOrRemove(&status, kudo.ConditionStalled, plan.Stalled(status, r.ready), o.Now)
 	setRequest(&status, o.LastRequest(status), o.Now)
-	if !r.paced || !plan.OnlyMessagesDiffer(stored, status) || equality.Semantic.DeepEqual(stored, status) {
+	if !plan.OnlyMessagesDiffer(stored, status) || equality.Semantic.DeepEqual(stored, status) {
 		return status, r.after
 	}
-	written := ptr.Deref(stored.PlanStatus[stored.Execution.Plan].LastUpdatedTimestamp, metav1.Time{})
-	if wait := messageInterval.After(o.Now.Sub(written.Time)).Within(admit); wait > 0 {
+	if r.paced {
+		worded = ptr.Deref(stored.PlanStatus[stored.Execution.Plan].LastUpdatedTimestamp, metav1.Time{}).Time
+	}
+	if wait := messageInterval.After(o.Now.Sub(worded)).Within(admit); wait > 0 {
 		return stored, soonest(r.after, wait)
 	}
 	return status, r.after
@@ -152,6 +155,13 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, admit f
 // losesAvailability reports whether an Instance that is recorded as available no longer is.
 func (r result) losesAvailability(stored kudo.InstanceStatus) bool {
 	return plan.IsAvailable(stored) && r.available != nil && r.available.Status != metav1.ConditionTrue
+}
+
+// lastWorded returns when only messages of an Instance's status were written last; the zero time if that is not known.
+func (e *engine) lastWorded(instance *kudo.Instance) time.Time {
+	last, _ := e.worded.Get(instance.UID)
+	at, _ := last.(time.Time)
+	return at
 }
 
 // setOrRemove sets a condition of a status, or removes it if there is none.
@@ -215,6 +225,9 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 		return nil, nil
 	}
 	e.drafts.Remove(client.ObjectKeyFromObject(o.Instance))
+	if plan.OnlyMessagesDiffer(stored, status) {
+		e.worded.Add(o.Instance.UID, o.Now)
+	}
 	committed := o.Instance.DeepCopy()
 	committed.Status = status
 	err := e.client.Status().Update(ctx, committed, client.FieldOwner(fieldManager), apply.Unchecked)

@@ -83,6 +83,9 @@ type engine struct {
 	// started holds the executions that have just started, by the uid of the Instance. A forgotten entry only costs an event.
 	started *lru.Cache
 
+	// worded holds when only messages of a status were written last, by the uid of the Instance. A forgotten entry only costs a write.
+	worded *lru.Cache
+
 	// soaks hold what is remembered of the last look at an Instance that has to be healthy for a time, by its uid. startTime is when the process began.
 	soaks     *lru.Cache
 	startTime time.Time
@@ -176,7 +179,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		metrics: measured,
 		clock:   time.Now,
 
-		signer: o.Signer, secrets: o.Secrets, windows: o.Windows, drafts: lru.New(maxRemembered), started: lru.New(maxRemembered), writes: o.Writes,
+		signer: o.Signer, secrets: o.Secrets, windows: o.Windows, drafts: lru.New(maxRemembered), started: lru.New(maxRemembered), worded: lru.New(maxRemembered), writes: o.Writes,
 		budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), progressDelay: cmp.Or(o.ProgressDelay, progressDelay),
 		policy: o.Rights, bindings: keeper, identities: acting, soaks: lru.New(maxRemembered), startTime: time.Now(),
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -119,7 +120,7 @@ func TestMessagesOfManyInstancesAreRecordedLess(t *testing.T) {
 		r := result{status: next, paced: true}
 		r.ready.Type, r.ready.Status, r.ready.LastTransitionTime = kudo.ConditionReady, metav1.ConditionFalse, metav1.Time{Time: now}
 		stored.Conditions = []metav1.Condition{r.ready}
-		return r.statusOf(plan.Observation{Now: now, Instance: newInstance("a", kudo.InProgress)}, stored, budget.TryAccept)
+		return r.statusOf(plan.Observation{Now: now, Instance: newInstance("a", kudo.InProgress)}, stored, time.Time{}, budget.TryAccept)
 	}
 	records := func(ago time.Duration) (bool, time.Duration) {
 		status, after := decides(said("2 of 3 pods are ready", 0), ago)
@@ -151,6 +152,40 @@ func TestMessagesOfManyInstancesAreRecordedLess(t *testing.T) {
 		if recorded, _ := records(ago); !recorded {
 			t.Errorf("a message %s after the last one is not recorded", ago)
 		}
+	}
+}
+
+func TestMessagesThatChangeAllTheTimeAtRestAreRecordedLess(t *testing.T) {
+	budget := newEngine().budget
+	instance := newInstance("a", kudo.Complete)
+	decides := func(reason, message string, stored kudo.InstanceStatus, worded time.Time) (kudo.InstanceStatus, time.Duration) {
+		r := result{status: instance.Status}
+		r.ready = metav1.Condition{Type: kudo.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+		return r.statusOf(plan.Observation{Now: noon, Instance: instance}, stored, worded, budget.TryAccept)
+	}
+	stored, _ := decides("NotReady", "0 of 1 replicas updated", instance.Status, time.Time{})
+	for what, test := range map[string]struct {
+		reason, message string
+		worded          time.Duration
+		recorded        bool
+		after           time.Duration
+	}{
+		"the first message":             {"NotReady", "another", 0, true, 0},
+		"a message right after another": {"NotReady", "another", messageInterval.Min / 2, false, messageInterval.Min / 2},
+		"a message a while later":       {"NotReady", "another", messageInterval.Min, true, 0},
+		"the same message":              {"NotReady", "0 of 1 replicas updated", messageInterval.Min / 2, true, 0},
+		"another reason":                {"Broken", "another", messageInterval.Min / 2, true, 0},
+	} {
+		t.Run(what, func(t *testing.T) {
+			worded := time.Time{}
+			if test.worded > 0 {
+				worded = noon.Add(-test.worded)
+			}
+			got, after := decides(test.reason, test.message, stored, worded)
+			if recorded := meta.FindStatusCondition(got.Conditions, kudo.ConditionReady).Message == test.message; recorded != test.recorded || after != test.after {
+				t.Errorf("recorded %t and decided again after %s, want %t and %s", recorded, after, test.recorded, test.after)
+			}
+		})
 	}
 }
 

@@ -60,7 +60,7 @@ const (
 // time: most plans continue or end earlier, and then it needs no write.
 const progressDelay = 500 * time.Millisecond
 
-// messageInterval limits the writes of changed messages of a plan, and of the progress of a removal. Timestamps in a status have whole seconds: its
+// messageInterval limits the writes of changed messages, and of the progress of a removal. Timestamps in a status have whole seconds: its
 // minimum is at least one.
 var messageInterval = pace.Interval{Min: 2 * time.Second, Retry: recheckInterval, Max: time.Minute}
 

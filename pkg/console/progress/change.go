@@ -46,7 +46,7 @@ func (v View) Due() string {
 		return ""
 	}
 	reference := corev1.ObjectReference{Namespace: v.Version.Namespace, Name: v.Version.Name, UID: v.Version.UID}
-	if former.IsInForce(v.Instance.Status.Returned, v.Instance.Spec, reference, func() string { return "" }) {
+	if former.IsInForce(v.Instance.Status.Returned, v.Instance.Spec, reference, func() string { return plan.ContentDigest(&v.Version.Spec) }) {
 		return v.pendingRequest()
 	}
 	state := plan.ReachedState(v.Instance.Status, nil)

@@ -108,8 +108,15 @@ func restore(wanted, existing *kudo.Instance) (*kudo.Instance, []Write) {
 	restored.Status = *wanted.Status.DeepCopy()
 	meta.RemoveStatusCondition(&restored.Status.Conditions, kudo.ConditionResolved)
 	annotate(restored, map[string]string{kudo.AnnotationInventoryRestored: "true"}) // written with the signature
-	version := corev1.ObjectReference{Namespace: last.OperatorVersion.Namespace, Name: last.OperatorVersion.Name}
-	return restored, []Write{{Kind: RestoreVersion, Mirror: restored, Version: version}, {Kind: UpdateStatus, Mirror: restored}}
+	used := []corev1.ObjectReference{last.OperatorVersion}
+	if former := restored.Status.Former; former != nil {
+		used = append(used, former.OperatorVersion)
+	}
+	var writes []Write
+	for _, version := range used {
+		writes = append(writes, Write{Kind: RestoreVersion, Mirror: restored, Version: corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name}})
+	}
+	return restored, append(writes, Write{Kind: UpdateStatus, Mirror: restored})
 }
 
 // acknowledge copies the hub's status of KudoOperator tasks, requests to cancel the running execution and for a diagnosis, whether it is suspended and by

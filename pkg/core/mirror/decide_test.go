@@ -248,6 +248,10 @@ func TestCopy(t *testing.T) {
 		"a new Instance that the hub has not resolved": {edits(absent, unresolved, func(s *situation) { s.Wanted.Status.Execution = nil }), ""},
 		"a lost mirror": {absent, "? namespace\n" + chosen +
 			"create in apps +hub-uid=u +inventory-restored=true kafka-1.0.0-abc in apps map[A:1 B:2] finalizer=true\n" + restored + "\n" + signCopy},
+		"a lost mirror during an upgrade, after which it may return": {edits(absent, func(s *situation) {
+			s.Wanted.Status.Former = &kudo.FormerVersion{OperatorVersion: corev1.ObjectReference{Namespace: "addon-packages", Name: "kafka-0.9.0", UID: "before"}}
+		}), "? namespace\n" + chosen + "create in apps +hub-uid=u +inventory-restored=true kafka-1.0.0-abc in apps map[A:1 B:2] finalizer=true\n" +
+			strings.Replace(restored, "\n", "\nrestore version addon-packages/kafka-0.9.0 in apps\n", 1) + "\n" + signCopy},
 		"a lost mirror whose namespace is lost, too": {edits(absent, func(s *situation) { s.Namespace = NamespaceMissing }),
 			"? namespace\nerror: " + (&NamespaceError{Name: "apps"}).Error()},
 		"a lost mirror whose namespace is being deleted": {edits(absent, func(s *situation) { s.Namespace = NamespaceTerminating }),
@@ -447,6 +451,10 @@ func TestRemove(t *testing.T) {
 		"a lost mirror without an inventory": {edits(deleted, absent, func(s *situation) { s.Wanted.Status.Inventory = nil }), "? detached\n" +
 			"create in apps +hub-uid=u +inventory-restored=true kafka-1.0.0 in apps map[A:1 B:2] finalizer=true\n" +
 			strings.Replace(restored, "inventory 1", "inventory 0", 1) + "\n" + handOver},
+		"a lost mirror during an upgrade, after which it may return": {edits(absent, func(s *situation) {
+			s.Wanted.Status.Former = &kudo.FormerVersion{OperatorVersion: corev1.ObjectReference{Namespace: "addon-packages", Name: "kafka-0.9.0", UID: "before"}}
+		}), "? namespace\n" + chosen + "create in apps +hub-uid=u +inventory-restored=true kafka-1.0.0-abc in apps map[A:1 B:2] finalizer=true\n" +
+			strings.Replace(restored, "\n", "\nrestore version addon-packages/kafka-0.9.0 in apps\n", 1) + "\n" + signCopy},
 		"a lost mirror whose namespace is lost, too": {edits(deleted, absent, func(s *situation) { s.Namespace = NamespaceMissing }), "? namespace\nremoved"},
 		"a lost mirror before the cluster is gone":   {edits(deleted, absent, func(s *situation) { s.Detached = true }), "? namespace\n? detached"},
 		"a child whose parent is being removed":      {edits(deleted, child), "? parent"},

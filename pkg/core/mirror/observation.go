@@ -81,8 +81,8 @@ type WriteKind string
 const (
 	// Create creates a mirror without a signature, if its slot is free: the engine ignores it until it is signed.
 	Create WriteKind = "create"
-	// RestoreVersion mirrors the OperatorVersion of the last execution, unless the hub no longer has it: the engine then continues with the one
-	// in the Instance's spec.
+	// RestoreVersion mirrors the OperatorVersion of the last execution, or of what it may return to, unless the hub no longer has it: the engine then
+	// continues with the one in the Instance's spec, or does not return.
 	RestoreVersion WriteKind = "restore version"
 	// UpdateStatus writes the status of a mirror.
 	UpdateStatus WriteKind = "update status"

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // The folders of deploy/ that are installed.
@@ -24,11 +26,11 @@ var folders = []string{"hub", "hub-ocm", "agent", "uninstall", "ui"}
 
 var _ = Describe("What deploy/ installs", func() {
 	DescribeTable("is taken by an API server without a word, and so are its pods by the restricted Pod Security Standard",
-		func(ctx SpecContext, before, folder string) {
+		func(ctx SpecContext, before, folder string, components ...string) {
 			if before != "" {
-				install(ctx, deployedObjects(ctx, before))
+				install(ctx, deployedObjects(ctx, before, components...))
 			}
-			objects := deployedObjects(ctx, folder)
+			objects := deployedObjects(ctx, folder, components...)
 			install(ctx, objects)
 			Expect(pods(objects)).To(HaveLen(1))
 			for _, pod := range pods(objects) {
@@ -42,11 +44,13 @@ var _ = Describe("What deploy/ installs", func() {
 			}
 			Expect(warnings.String()).To(BeEmpty())
 		},
-		Entry("on a hub without OCM", "", "hub"),
-		Entry("on a hub with OCM, whose definitions are there", "hub", "hub-ocm"),
+		Entry("on a hub without OCM", Label(environment.Mutating), "", "hub"),
+		Entry("on a hub with OCM, whose definitions are there", Label(environment.Mutating), "hub", "hub-ocm"),
 		Entry("on a managed cluster", "", "agent"),
-		Entry("on a hub that Tandem leaves", "hub", "uninstall"),
-		Entry("on a hub with a dashboard", "hub", "ui"),
+		Entry("on a hub that Tandem leaves", Label(environment.Mutating), "hub", "uninstall"),
+		Entry("on a hub with a dashboard", Label(environment.Mutating), "hub", "ui"),
+		Entry("on a hub without OCM, before Kubernetes 1.36", "", "hub", "before-1.36"),
+		Entry("on a hub with OCM, before Kubernetes 1.36", "hub", "hub-ocm", "before-1.36"),
 	)
 
 	It("runs programs with flags that they know", func(ctx SpecContext) {

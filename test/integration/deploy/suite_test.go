@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -61,9 +62,12 @@ func kustomize(ctx context.Context, folder string) []*unstructured.Unstructured 
 	return objects
 }
 
-// deployedObjects returns the objects that a folder of deploy/ installs.
-func deployedObjects(ctx context.Context, folder string) []*unstructured.Unstructured {
+// deployedObjects returns the objects that a folder of deploy/ installs, with components.
+func deployedObjects(ctx context.Context, folder string, components ...string) []*unstructured.Unstructured {
 	GinkgoHelper()
+	if len(components) > 0 {
+		return kustomize(ctx, overlay("resources: [%[1]s/"+folder+"]\ncomponents: [%[1]s/"+strings.Join(components, ", %[1]s/")+"]\n"))
+	}
 	return kustomize(ctx, filepath.Join(root, "deploy", folder))
 }
 

@@ -23,6 +23,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 	"github.com/tandem-addons/tandem/test/rights"
 )
@@ -343,7 +344,7 @@ var _ = Describe("An agent may", func() {
 				Expect(seenOf(conditionsOf(object), "Available")).To(Equal(of(workApplied)))
 			})
 
-			It(fmt.Sprintf("not say Available against a verdict, by %s in %s", by, version), func(ctx SpecContext) {
+			It(fmt.Sprintf("not say Available against a verdict, by %s in %s", by, version), Label(environment.Mutating), func(ctx SpecContext) {
 				key := newRequiringAddOn(ctx)
 				var last string
 				for tick := range 3 {
@@ -360,7 +361,7 @@ var _ = Describe("An agent may", func() {
 			})
 		}
 
-		It("send spec and metadata with a status in "+version+", of which nothing is stored", func(ctx SpecContext) {
+		It("send spec and metadata with a status in "+version+", of which nothing is stored", Label(environment.Mutating), func(ctx SpecContext) {
 			key := newHeldAddOn(ctx)
 			before := read(ctx, version, key)
 			object := before.DeepCopy()

@@ -48,8 +48,12 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 	)
 	elsewhere()
 	BeforeAll(func(ctx SpecContext) {
+		mutates, err := tandem.Mutates()
+		Expect(err).NotTo(HaveOccurred())
 		older = startSite(func(s *envtest.Environment) {
-			s.ControlPlane.GetAPIServer().Configure().Set("emulated-version", "kube=1.35")
+			if mutates {
+				s.ControlPlane.GetAPIServer().Configure().Set("emulated-version", "kube=1.35")
+			}
 		})
 		admin = older.as("")
 		older.furnish(ctx, "hub")

@@ -174,7 +174,7 @@ var _ = Describe("The owner of an Instance", func() {
 })
 
 var _ = Describe("All permissions in a namespace", func() {
-	It("do not include that of addon-manager to write verdicts and children", func(ctx SpecContext) {
+	It("do not include that of addon-manager to write verdicts and children", Label(environment.Mutating), func(ctx SpecContext) {
 		impostor := tenant(ctx, "system:serviceaccount:"+cluster+":addon-manager", cluster)
 		child := store(ctx, func(i *kudo.Instance) {
 			ofParent(i)

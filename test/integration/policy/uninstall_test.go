@@ -43,7 +43,7 @@ func (i *interrupter) Write(text []byte) (int, error) {
 	return i.Buffer.Write(text)
 }
 
-var _ = Describe("Uninstalling", Ordered, func() {
+var _ = Describe("Uninstalling", Label(environment.Mutating), Ordered, func() {
 	var (
 		old                                    *site
 		admin                                  client.WithWatch

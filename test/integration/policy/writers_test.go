@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // The status that OCM's writers set on an add-on.
@@ -37,7 +38,7 @@ var (
 func of(c metav1.Condition) seen { return seen{string(c.Status), c.Reason, c.Message} }
 
 // A write of a client that ignores dependencies is never rejected, and the stored status respects the verdict.
-var _ = Describe("A writer of OCM's kind", func() {
+var _ = Describe("A writer of OCM's kind", Label(environment.Mutating), func() {
 	// One add-on for each verdict and way to write, so that it has a single writer, because field ownership depends on the writer.
 	addOns := map[string]types.NamespacedName{}
 	DescribeTableSubtree("that",
@@ -110,7 +111,7 @@ func forget(ctx context.Context, key types.NamespacedName) {
 	Expect(mergePatch(ctx, server, object, statusWrite{conditions: verdict, alone: true})).To(Succeed())
 }
 
-var _ = Describe("Degraded and Available", func() {
+var _ = Describe("Degraded and Available", Label(environment.Mutating), func() {
 	It("never contradict each other, from the write of the verdict on", func(ctx SpecContext) {
 		key := types.NamespacedName{Namespace: cluster, Name: "flips"}
 		addOn := &addonv1alpha1.ManagedClusterAddOn{}
