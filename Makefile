@@ -74,6 +74,10 @@ PLUGIN_PLATFORMS ?=
 BUNDLE ?=
 KEY ?=
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+# The versions of Kubernetes of `make test-versions`, beside the one of `make test`, and its suites. LABELS selects specs of the suites by their labels.
+VERSIONS ?= 1.34 1.35 1.36
+SUITES ?= $(suites) e2e-quick
+LABELS ?=
 # How many minutes `make rest-ocm` observes each of its two fleets.
 MINUTES ?= 10
 # The kubeconfig of a hub to test, with the comma-separated kubeconfigs of its managed clusters in CLUSTERS. If empty, sandboxes are tested.
@@ -200,7 +204,8 @@ test-integration: ## Run the integration tests against real API servers (GINKGOF
 
 .PHONY: $(suites:%=suite-%)
 $(suites:%=suite-%): suite-%: # `make lint` vets them
-	@go tool ginkgo run --procs=$(or $(procs-$*),1) --no-color --succinct --vet=off --ldflags="-s -w" --timeout=40m $(GINKGOFLAGS) ./test/integration/$*
+	@go tool ginkgo run --procs=$(or $(procs-$*),1) --no-color --succinct --vet=off --ldflags="-s -w" --timeout=40m \
+	  $(if $(LABELS),--label-filter='$(LABELS)') $(GINKGOFLAGS) ./test/integration/$*
 
 .PHONY: test-alerts
 test-alerts: ## Play series of metrics against the alerts of deploy/alerts with promtool (the first build takes minutes).
@@ -231,7 +236,12 @@ endif
 .PHONY: test-e2e-quick
 test-e2e-quick: build ## Run the end-to-end tests that take about a minute each and require no OCM.
 	@assets=$(assets); export TANDEM_ASSETS=$$assets; \
-	  go tool ginkgo run --procs=2 --no-color --succinct --vet=off --timeout=20m --label-filter=quick $(GINKGOFLAGS) ./test/e2e
+	  go tool ginkgo run --procs=2 --no-color --succinct --vet=off --timeout=20m \
+	  --label-filter='quick$(if $(LABELS), && $(LABELS))' $(GINKGOFLAGS) ./test/e2e
+
+.PHONY: test-versions
+test-versions: ## Run SUITES of integration tests, and e2e-quick, on control planes of VERSIONS of Kubernetes (the first build of each takes minutes).
+	@hack/versions.sh '$(VERSIONS)' '$(SUITES)'
 
 .PHONY: test-kind
 test-kind: ## Run the end-to-end tests on kind clusters that it creates with Docker or podman, and deletes (KEEP=1 keeps them).

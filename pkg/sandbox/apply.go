@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -18,10 +20,13 @@ const (
 	pollInterval = 100 * time.Millisecond
 )
 
-// applyAll applies the objects in order, by server-side apply.
+// applyAll applies the objects in order, by server-side apply. Mutating admission policies are left out before Kubernetes 1.36, as by deploy/before-1.36.
 func applyAll(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), fieldManager, client.ForceOwnership)
+		if meta.IsNoMatchError(err) && strings.HasPrefix(object.GetKind(), "MutatingAdmissionPolicy") {
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("applying %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
 		}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,8 +23,11 @@ import (
 // loopTime is how long another writer repeats its changes.
 const loopTime = 2 * time.Minute
 
-// contested are the objects that another writer changes, each with its change and the field that it changes.
-var contested = []struct{ apiVersion, kind, resource, manifest, change, field string }{
+// target is an object that another writer changes, with the change and the field that it changes.
+type target struct{ apiVersion, kind, resource, manifest, change, field string }
+
+// contested are the objects that another writer changes.
+var contested = []target{
 	{"v1", "ConfigMap", "configmaps", "data: {mode: safe}", `{"data":{"mode":"round %d"}}`, "/data/mode"},
 	{"v1", "Secret", "secrets", "stringData: {mode: safe}", `{"stringData":{"mode":"round %d"}}`, "/data/mode"},
 	{"v1", "Service", "services", "spec: {selector: {app: web}, ports: [{port: 80}]}", `{"spec":{"selector":{"app":"round-%d"}}}`, "/spec/selector"},
@@ -103,18 +107,18 @@ var _ = Describe("Another writer that repeats its changes of five kinds for two 
 		Expect(instance.Status.PlanStatus[kudo.DeployPlan]).To(Equal(deployed), "no plan ran")
 
 		By("counting the writes")
-		repairs, others := writesOfAgent(box, started, ended)
-		GinkgoWriter.Printf("%d rounds of changes, repairs %v, other writes %v\n", rounds, repairs, others)
+		seen := requestsOfAgent(box, started, ended)
+		GinkgoWriter.Printf("%d rounds of changes; %v\n", rounds, seen)
 		Expect(rounds).To(BeNumerically(">", 100))
 		for _, c := range contested {
 			// After 0, 5, 10, 20, 40 and 80 seconds, of which the last one may not be reached.
-			Expect(repairs[c.resource]).To(And(BeNumerically(">=", 3), BeNumerically("<=", 6)), c.kind)
+			Expect(seen[c.resource+" repaired"]).To(And(BeNumerically(">=", 3), BeNumerically("<=", 6)), c.kind)
+			Expect(seen[c.resource+" in conflict"]).To(BeNumerically("<=", 30), "%s: one a second until the repair succeeds", c.kind)
+			Expect(seen[c.resource+" compared"]).To(BeNumerically("<=", 2*loopTime/(5*time.Second)), "%s: every five seconds, and before each repair", c.kind)
 		}
-		total := 0
-		for _, n := range others {
-			total += n
-		}
-		Expect(total).To(BeNumerically("<=", 2*len(contested)*int(loopTime/(5*time.Second))), "one comparison of each object in five seconds")
+		Expect(seen["statuses"]).To(BeNumerically("<=", 3*loopTime/(2*time.Second)), "messages of health every two seconds, and each comparison's result")
+		Expect(seen["events"]).To(BeNumerically("<=", 8*len(contested)))
+		Expect(seen).NotTo(HaveKey("others"))
 	}, SpecTimeout(10*time.Minute))
 })
 
@@ -126,25 +130,34 @@ func contestedObject(apiVersion, kind string) *unstructured.Unstructured {
 	return object
 }
 
-// writesOfAgent counts the writes of the agent on its cluster during a time: repairs of the contested objects by resource, and other requests, among them dry
-// runs, by verb, resource and whether they are dry runs.
-func writesOfAgent(box *sandbox.Sandbox, from, to time.Time) (repairs, others map[string]int) {
+// requestsOfAgent counts the agent's requests to write on its cluster during a time: repairs of the contested objects, repairs that other writers have
+// anticipated, dry runs, statuses and events.
+func requestsOfAgent(box *sandbox.Sandbox, from, to time.Time) map[string]int {
 	GinkgoHelper()
-	repairs, others = map[string]int{}, map[string]int{}
-	resources := map[string]bool{}
-	for _, c := range contested {
-		resources[c.resource] = true
+	isContested := func(resource string) bool {
+		return slices.ContainsFunc(contested, func(c target) bool { return c.resource == resource })
 	}
+	seen := map[string]int{}
 	for _, e := range entriesOf(box.Cluster("cluster1").AuditLog()) {
 		if e.User.Username != "system:serviceaccount:tandem-system:addon-agent" || e.RequestTime().Before(from) || e.RequestTime().After(to) {
 			continue
 		}
-		isDryRun := strings.Contains(e.RequestURI, "dryRun=")
-		if e.ObjectRef.Namespace == "guarded" && resources[e.ObjectRef.Resource] && !isDryRun {
-			repairs[e.ObjectRef.Resource]++
-			continue
+		resource := e.ObjectRef.Resource
+		switch isContested := e.ObjectRef.Namespace == "guarded" && isContested(resource); {
+		case isContested && strings.Contains(e.RequestURI, "dryRun="):
+			seen[resource+" compared"]++
+		case isContested && e.IsSuccess():
+			seen[resource+" repaired"]++
+		case isContested && e.Conflicts():
+			seen[resource+" in conflict"]++
+		case e.Is("instances", "status"):
+			seen["statuses"]++
+		case e.Is("events", ""):
+			seen["events"]++
+		default:
+			seen["others"]++
+			GinkgoWriter.Println(e.String())
 		}
-		others[fmt.Sprintf("%s %s dry run %t", e.Verb, e.ObjectRef.Resource, isDryRun)]++
 	}
-	return repairs, others
+	return seen
 }

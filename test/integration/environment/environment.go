@@ -14,6 +14,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
@@ -128,16 +129,12 @@ func (e *Environment) Apply(ctx context.Context, folder string, cluster manifest
 	if err != nil {
 		return err
 	}
-	mutates, err := e.Mutates()
-	if err != nil {
-		return err
-	}
 	for _, object := range objects {
-		if !mutates && strings.HasPrefix(object.GetKind(), "MutatingAdmissionPolicy") {
-			continue // as the component deploy/before-1.36
-		}
 		e.ServeWebhooks(object)
 		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("administrator"))
+		if meta.IsNoMatchError(err) && strings.HasPrefix(object.GetKind(), "MutatingAdmissionPolicy") {
+			continue // before Kubernetes 1.36, as by deploy/before-1.36
+		}
 		if err != nil {
 			return fmt.Errorf("applying %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
 		}
