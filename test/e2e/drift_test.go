@@ -119,6 +119,13 @@ var _ = Describe("Another writer that repeats its changes of five kinds for two 
 		Expect(seen["statuses"]).To(BeNumerically("<=", 3*loopTime/(2*time.Second)), "messages of health every two seconds, and each comparison's result")
 		Expect(seen["events"]).To(BeNumerically("<=", 8*len(contested)))
 		Expect(seen).NotTo(HaveKey("others"))
+		reports := 0
+		for _, e := range entriesOf(box.Hub().AuditLog()) {
+			if e.ObjectRef.Resource != "leases" && e.RequestTime().After(started) && e.RequestTime().Before(ended) {
+				reports++
+			}
+		}
+		Expect(reports).To(BeNumerically("<=", loopTime/time.Second), "on the hub, by all programs")
 	}, SpecTimeout(10*time.Minute))
 })
 
