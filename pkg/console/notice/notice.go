@@ -55,7 +55,7 @@ type Notice struct {
 // maxMessage is the number of characters of a message.
 const maxMessage = 1024
 
-// KindsOf returns what there is to know about an Instance, in order, without the messages: that is fast. An Instance that is being removed has none.
+// KindsOf returns the kinds of the notices about an Instance, in order, without their messages: that is fast. An Instance that is being removed has none.
 func KindsOf(instance *kudo.Instance) []Kind {
 	if !instance.DeletionTimestamp.IsZero() {
 		return nil
@@ -81,7 +81,7 @@ func KindsOf(instance *kudo.Instance) []Kind {
 	return found
 }
 
-// Of returns what there is to know about an Instance, in order.
+// Of returns the notices about an Instance, in order.
 func Of(instance *kudo.Instance) []Notice {
 	kinds := KindsOf(instance)
 	found := make([]Notice, len(kinds))
