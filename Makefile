@@ -89,7 +89,7 @@ ALLOW_NAMESPACES ?=
 # Any value makes `make demo` also check which program writes what, and that nothing is written at rest, and `make tutorial` check the pages without
 # changing them. PAGES are the pages of `make tutorial`.
 CHECK ?=
-PAGES ?= docs/tutorial.md docs/charts-tutorial.md
+PAGES ?= docs/tutorial.md docs/charts-tutorial.md docs/day-two-tutorial.md
 
 # Everything is compiled without cgo and with -trimpath, so that programs, tests, tools and all clones share one build cache. Only the race
 # detector requires cgo.

@@ -25,6 +25,7 @@ var unstable = []struct {
 	{regexp.MustCompile(`127\.0\.0\.1:\d+/session/open\?key=\w+`), "127.0.0.1:40000/session/open?key=KEY"},
 	// Pods and ReplicaSets of a Deployment.
 	{regexp.MustCompile(`-[0-9a-f]{8,10}-[0-9a-z]{5}(_|\b)`), "-0123456789-abcde$1"},
+	{regexp.MustCompile(`(ReplicaSet "[a-z0-9-]+)-[0-9a-f]{8,10}"`), `${1}-0123456789"`},
 	// The identity of a leader, which is shortened.
 	{regexp.MustCompile(`(-abcde)_[0-9a-f-]+"`), `${1}_00000000-0000-0000-0000-00000"`},
 	// How long a plan has been running.

@@ -103,6 +103,7 @@ func TestOutputsOfTwoRunsAreTheSame(t *testing.T) {
 		"a timeout":              {"Step server, at most 10m0s: server", "Step server, at most 10m0s: server"},
 		"a quantity":             {"CPU   string   250m   Memory", "CPU   string   250m   Memory"},
 		"pods of a Deployment":   {"hello-6c9f7b5d8c-x2x4q   1/1", "hello-0123456789-abcde   1/1"},
+		"a ReplicaSet":           {`ReplicaSet "web-5846779f47" has timed out`, `ReplicaSet "web-0123456789" has timed out`},
 		"a leader":               {`leader "addon-manager-6567c78455-f9bjx_5903a715-ed9d-465e-82c1-00d1c"… renews`, `leader "addon-manager-0123456789-abcde_00000000-0000-0000-0000-00000"… renews`},
 		"a running plan":         {"Running      70s so far   -", "Running      9s so far    -"},
 		"pods of a StatefulSet":  {"kafka-0   1/1", "kafka-0   1/1"},

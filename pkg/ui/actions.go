@@ -20,9 +20,11 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/notice"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/suspension"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -69,6 +71,10 @@ type planForms struct {
 	// Plans are the plans that can be requested; Cancel is the running or requested one that can be cancelled.
 	Plans  []string
 	Cancel string
+	// Resume is the plan that can be resumed, and Now the one that waits for a window of the hub; both are empty if there is none.
+	Resume, Now string
+	// Suspended is set if the Instance's own spec suspends it.
+	Suspended bool
 }
 
 // planForms returns the forms about an Instance that the user may send.
@@ -77,7 +83,12 @@ func (v visit) planForms(ctx context.Context, p progress.View) planForms {
 	if !instance.DeletionTimestamp.IsZero() || !v.may(ctx, patchInstance(instance.Namespace, instance.Name)) {
 		return planForms{}
 	}
-	forms := planForms{Path: instancePath(instance.Namespace, instance.Name), Token: v.token}
+	forms := planForms{
+		Path: instancePath(instance.Namespace, instance.Name), Token: v.token, Suspended: instance.Spec.Suspend, Now: notice.PlanToStart(instance),
+	}
+	if resumption, err := change.Resume(p, "", "", nil); err == nil {
+		forms.Resume = resumption.Plan
+	}
 	if p.Version != nil {
 		forms.Plans = slices.Sorted(maps.Keys(p.Version.Spec.Plans))
 	}
@@ -125,6 +136,9 @@ func runPlan(ctx context.Context, c client.Client, r *http.Request) (proposal, e
 		do:      func(ctx context.Context) error { return change.RequestUnchanged(ctx, c, instance, wanted) },
 	}
 	p.Path = p.Back + "/run"
+	if r.PostFormValue("now") != "" {
+		p.ignoreWindows(&wanted, instance)
+	}
 	asked := view
 	asked.Instance = instance.DeepCopy()
 	asked.Instance.Spec = wanted
@@ -135,6 +149,17 @@ func runPlan(ctx context.Context, c client.Client, r *http.Request) (proposal, e
 		p.Plan = new(progress.View{Instance: &kudo.Instance{}, Version: view.Version}.Plan(name))
 	}
 	return p, nil
+}
+
+// ignoreWindows makes a request for a plan ignore the maintenance windows of the hub, as `kubectl addon plan run --now` does.
+func (p *proposal) ignoreWindows(wanted *kudo.InstanceSpec, instance *kudo.Instance) {
+	change.IgnoreWindows(wanted, time.Now())
+	p.Title, p.Button, p.Command, p.Fields["now"] = p.Title+" now", p.Button+" now", p.Command+" --now", "yes"
+	p.Effects = append(p.Effects, fmt.Sprintf("All plans of the Instance ignore the maintenance windows that the hub sets until %s. Those of the managed cluster apply.",
+		stamp(wanted.IgnoreWindowsUntil.Time)))
+	if parent := instance.Parent(); parent != nil {
+		p.Refusal = fmt.Sprintf("Instance %s has the maintenance windows of its parent: run the plan of Instance %s", instance.Name, parent.Name)
+	}
 }
 
 // cancelPlan cancels the running plan and withdraws a request, as `kubectl addon plan cancel` does.
@@ -164,6 +189,93 @@ func cancelPlan(ctx context.Context, c client.Client, r *http.Request) (proposal
 		p.Effects = append(p.Effects, fmt.Sprintf("Plan %s is no longer requested.", pending))
 	}
 	return p, nil
+}
+
+// maxSteps is the number of steps that the preview of a resumption names in a list.
+const maxSteps = 20
+
+// resumePlan runs the last plan again without the steps that have completed, as `kubectl addon plan resume` does.
+func resumePlan(ctx context.Context, c client.Client, r *http.Request) (proposal, error) {
+	view, err := instanceOfRequest(ctx, c, r)
+	if err != nil {
+		return proposal{}, err
+	}
+	instance := view.Instance
+	resumption, err := change.Resume(view, "", types.UID(uuid.NewString()), nil)
+	if err != nil {
+		return proposal{}, err
+	}
+	p := proposal{
+		Title: fmt.Sprintf("Resume plan %s of %s on %s", resumption.Plan, instance.Name, instance.Namespace), Button: "Resume plan " + resumption.Plan,
+		Command: notice.ResumePlanCommand(instance.Name, instance.Namespace), Warnings: resumption.Warnings,
+		Seen: seenOf(instance), Back: instancePath(instance.Namespace, instance.Name),
+		Effects: []string{fmt.Sprintf("Plan %s is requested again, without the steps that have completed.", resumption.Plan)},
+		do:      func(ctx context.Context) error { return change.RequestUnchanged(ctx, c, instance, resumption.Spec) },
+	}
+	p.Path = p.Back + "/resume-plan"
+	for _, of := range []struct {
+		text  string
+		steps []string
+	}{
+		{"Skipped if their rendered output is unchanged and their objects are healthy: ", resumption.Skipped},
+		{"Complete, but run again: ", resumption.Reruns},
+		{"Run: ", resumption.Steps},
+	} {
+		if len(of.steps) > 0 {
+			p.Effects = append(p.Effects, of.text+text.List(of.steps, maxSteps)+".")
+		}
+	}
+	return p, nil
+}
+
+// suspendInstance suspends a single Instance, as `kubectl addon suspend NAME --cluster CLUSTER` does.
+func suspendInstance(ctx context.Context, c client.Client, r *http.Request) (proposal, error) {
+	p, instance, err := suspensionProposal(ctx, c, r, true)
+	if err != nil {
+		return p, err
+	}
+	p.Title, p.Button = fmt.Sprintf("Suspend %s on %s", instance.Name, instance.Namespace), "Suspend "+instance.Name
+	p.Command, p.Path, p.Danger = command("suspend %s --cluster %s", instance.Name, instance.Namespace), p.Back+"/suspend", true
+	p.Effects = []string{
+		"No plan starts, and drift is not repaired, until it is resumed. A running plan finishes the steps that it has started.",
+		"Health is still reported, plans can be cancelled, and the Instance can be removed.",
+	}
+	if instance.Spec.Suspend {
+		p.Refusal = fmt.Sprintf("Instance %s is suspended already", instance.Name)
+	}
+	return p, nil
+}
+
+// resumeInstance ends the suspension of a single Instance by its own spec, as `kubectl addon resume NAME --cluster CLUSTER` does.
+func resumeInstance(ctx context.Context, c client.Client, r *http.Request) (proposal, error) {
+	p, instance, err := suspensionProposal(ctx, c, r, false)
+	if err != nil {
+		return p, err
+	}
+	p.Title, p.Button = fmt.Sprintf("Resume %s on %s", instance.Name, instance.Namespace), "Resume "+instance.Name
+	p.Command, p.Path = notice.ResumeCommand(instance.Name, instance.Namespace), p.Back+"/resume"
+	p.Effects = []string{"Plans continue, and changes that were made in the meantime are applied."}
+	if wider := suspension.Parse(instance.Spec.SuspendedBy); len(wider) > 0 {
+		p.Effects = []string{"It stays suspended by " + suspension.Describe(wider) + "."}
+	}
+	if !instance.Spec.Suspend {
+		p.Refusal = fmt.Sprintf("Instance %s is not suspended by its own spec", instance.Name)
+	}
+	return p, nil
+}
+
+// suspensionProposal returns the proposal to suspend or resume the Instance of a request, without its texts.
+func suspensionProposal(ctx context.Context, c client.Client, r *http.Request, suspend bool) (proposal, *kudo.Instance, error) {
+	view, err := instanceOfRequest(ctx, c, r)
+	if err != nil {
+		return proposal{}, nil, err
+	}
+	instance := view.Instance
+	wanted, _, err := change.Suspend(instance, suspend)
+	return proposal{
+		Seen: seenOf(instance), Back: instancePath(instance.Namespace, instance.Name),
+		do: func(ctx context.Context) error { return change.RequestUnchanged(ctx, c, instance, wanted) },
+	}, instance, err
 }
 
 // diagnose asks the agent for a diagnosis.

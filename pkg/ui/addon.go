@@ -16,6 +16,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/notice"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/install"
@@ -47,6 +48,8 @@ type addOnView struct {
 	Upgrade      upgradeForm
 	// WhatIf is the path of page What if, empty if the user may not see it.
 	WhatIf string
+	// Notices are those about the Instances of the add-on, without their children.
+	Notices noticeList
 }
 
 // versionCount is the number of clusters that run or install a version.
@@ -82,7 +85,7 @@ func addOnPage(ctx context.Context, v visit) (frame, error) {
 			return frame{}, err
 		}
 	}
-	view.Versions, err = v.versions(ctx, name)
+	view.Versions, view.Notices, err = v.versions(ctx, name)
 	return frame{Title: "Add-on " + name, Template: "addon", View: view}, err
 }
 
@@ -290,16 +293,17 @@ func reach(name string, next map[string][]string, reached map[string]bool) {
 	}
 }
 
-// versions counts the versions that the Instances of an add-on run.
-func (v visit) versions(ctx context.Context, name string) ([]versionCount, error) {
+// versions counts the versions that the Instances of an add-on run, and returns the notices about them.
+func (v visit) versions(ctx context.Context, name string) ([]versionCount, noticeList, error) {
 	var instances kudo.InstanceList
-	if err := v.List(ctx, &instances); err != nil {
+	if err := v.List(ctx, &instances, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsForbidden(err) || isMissingKind(err) {
-			return nil, nil
+			return nil, noticeList{}, nil
 		}
-		return nil, err
+		return nil, noticeList{}, err
 	}
-	return versionsOf(name, instances.Items), nil
+	notices := noticesOf(pointers(instances.Items), func(i *kudo.Instance, _ notice.Kind) bool { return i.Name == name && fleet.IsOfAddOn(i) })
+	return versionsOf(name, instances.Items), notices, nil
 }
 
 // versionsOf counts the versions that the Instances of the name run. An Instance that last started another version, or whose plan runs,

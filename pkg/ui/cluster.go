@@ -31,6 +31,7 @@ type clusterView struct {
 	Agent     agentView
 	Commands  []string
 	Enable    enableForm
+	Notices   noticeList
 }
 
 // addOnRow is an add-on on a cluster.
@@ -126,6 +127,7 @@ func clusterOf(cluster fleet.Cluster) clusterView {
 			view.Instances = append(view.Instances, instanceRowOf(instance))
 		}
 	}
+	view.Notices = noticesOf(maps.Values(cluster.Instances), everyNotice)
 	slices.SortStableFunc(view.AddOns, func(a, b addOnRow) int { return a.State.Rank() - b.State.Rank() })
 	slices.SortStableFunc(view.Instances, func(a, b instanceRow) int { return a.State.Rank() - b.State.Rank() })
 	return view

@@ -12,8 +12,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/notice"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -161,6 +166,9 @@ type fleetView struct {
 	// Alike lists the clusters of a single group, if one is shown.
 	Alike   []string
 	Command string
+	// Suspensions lists what is suspended on the whole hub; Notices has all others about the clusters of the filter.
+	Suspensions suspensionList
+	Notices     noticeList
 }
 
 // stateCount is the number of add-ons in a state.
@@ -213,7 +221,33 @@ func fleetPage(ctx context.Context, v visit) (frame, error) {
 		}
 		view.Labels = labelTableOf(part, f, managed)
 	}
-	return frame{Title: "Fleet", Template: "fleet", View: view}, nil
+	view.Suspensions, view.Notices, err = v.fleetNotices(ctx, part, f)
+	return frame{Title: "Fleet", Template: "fleet", View: view}, err
+}
+
+// fleetNotices returns what is suspended, and the other notices about a part of the fleet, as far as the user may read them.
+func (v visit) fleetNotices(ctx context.Context, part fleet.Glance, f filter) (suspensionList, noticeList, error) {
+	var instances kudo.InstanceList
+	var clusters clusterv1.ManagedClusterList
+	var definitions addonv1alpha1.ClusterManagementAddOnList
+	for _, list := range []client.ObjectList{&instances, &clusters, &definitions} {
+		if err := v.List(ctx, list, client.UnsafeDisableDeepCopy); isReadProblem(err) {
+			return suspensionList{}, noticeList{}, err
+		}
+	}
+	return suspensionsOf(instances.Items, clusters.Items, definitions.Items), noticesOf(pointers(instances.Items), isOnFleet(part, f)), nil
+}
+
+// isOnFleet means the notices about a part of the fleet. Suspensions have a table of their own.
+func isOnFleet(part fleet.Glance, f filter) func(*kudo.Instance, notice.Kind) bool {
+	return func(i *kudo.Instance, kind notice.Kind) bool {
+		return kind != notice.Suspended && part[i.Namespace] != nil && (f.AddOn == "" || f.AddOn == subjectOf(i).String())
+	}
+}
+
+// subjectOf returns what an Instance is in the matrix; a child is no row of it.
+func subjectOf(instance *kudo.Instance) fleet.Subject {
+	return fleet.Subject{Instance: !fleet.IsOfAddOn(instance), Name: instance.Name}
 }
 
 // fleetOf returns what the page shows of a fleet.

@@ -14,6 +14,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/notice"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/core/diagnosis"
@@ -45,6 +46,14 @@ type instanceView struct {
 	Change   parameterForm
 	WhatIf   string
 	Commands []string
+	// Notices have the commands and the forms that end what they report.
+	Notices []instanceNotice
+}
+
+// instanceNotice is a notice on page Instance.
+type instanceNotice struct {
+	notice.Notice
+	Fixes []fixRow
 }
 
 // diagnosisView is a request for a diagnosis and the last answer.
@@ -132,6 +141,7 @@ func instancePage(ctx context.Context, v visit) (frame, error) {
 	history, err := v.history(ctx, instance)
 	view.History, view.NoHistory = revisionRows(history, v.now), err != nil
 	view.Forms, view.Change = v.planForms(ctx, progressing), v.parameterForm(ctx, progressing)
+	view.offer()
 	if view.Upgrade, err = v.upgradeForm(ctx, progressing); err != nil {
 		return frame{}, err
 	}
@@ -154,8 +164,12 @@ func instanceOf(p progress.View, v visit) instanceView {
 			command("logs %s --cluster %s --cluster-context CONTEXT", instance.Name, instance.Namespace),
 		},
 	}
-	if progress.DriftOf(instance).State == progress.DriftFound {
-		view.Commands = append(view.Commands, command("drift %s --cluster %s", instance.Name, instance.Namespace))
+	for _, about := range notice.Of(instance) {
+		shown := instanceNotice{Notice: about}
+		for _, line := range about.Commands {
+			shown.Fixes = append(shown.Fixes, fixRow{Command: line})
+		}
+		view.Notices = append(view.Notices, shown)
 	}
 	view.Diagnosis = diagnosisOf(instance, v.now)
 	view.Conditions = conditionRows(view.Status.Conditions, v.now)
@@ -180,6 +194,17 @@ func instanceOf(p progress.View, v visit) instanceView {
 		view.Parameters = append(view.Parameters, parameterRow{name, set[name]})
 	}
 	return view
+}
+
+// offer adds the forms that the user may send to the commands of notices.
+func (v *instanceView) offer() {
+	for _, about := range v.Notices {
+		for i, row := range about.Fixes {
+			if f, replaced := fixOf(v.Cluster, row.Command); replaced && f.name == v.Instance {
+				about.Fixes[i].Form = v.Forms.fixForm(f)
+			}
+		}
+	}
 }
 
 // withMessagesOnce returns the status of a plan without the messages that an item below repeats: that of a plan ends in that of its task.

@@ -244,12 +244,15 @@ func (s *Server) refuse(w http.ResponseWriter, retry time.Duration, problem stri
 // path itself does what was shown.
 func actions() map[string]action {
 	return map[string]action{
-		"/clusters/{cluster}/instances/{instance}/run":        runPlan,
-		"/clusters/{cluster}/instances/{instance}/cancel":     cancelPlan,
-		"/clusters/{cluster}/instances/{instance}/diagnose":   diagnose,
-		"/clusters/{cluster}/instances/{instance}/parameters": updateParameters,
-		"/clusters/{cluster}/instances/{instance}/upgrade":    upgrade,
-		"/clusters/{cluster}/addons/{addon}/disable":          disableAddOn,
+		"/clusters/{cluster}/instances/{instance}/run":         runPlan,
+		"/clusters/{cluster}/instances/{instance}/cancel":      cancelPlan,
+		"/clusters/{cluster}/instances/{instance}/resume-plan": resumePlan,
+		"/clusters/{cluster}/instances/{instance}/suspend":     suspendInstance,
+		"/clusters/{cluster}/instances/{instance}/resume":      resumeInstance,
+		"/clusters/{cluster}/instances/{instance}/diagnose":    diagnose,
+		"/clusters/{cluster}/instances/{instance}/parameters":  updateParameters,
+		"/clusters/{cluster}/instances/{instance}/upgrade":     upgrade,
+		"/clusters/{cluster}/addons/{addon}/disable":           disableAddOn,
 		"/enable":  enableAddOn,
 		"/upgrade": upgrade,
 	}

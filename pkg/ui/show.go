@@ -1,16 +1,23 @@
 package ui
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
+	"iter"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/notice"
+	"github.com/tandem-addons/tandem/pkg/core/suspension"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -131,6 +138,100 @@ func conditionRows(conditions []metav1.Condition, now time.Time) []conditionRow 
 		rows[i] = conditionRow{condition, momentOf(&condition.LastTransitionTime, now)}
 	}
 	return rows
+}
+
+// noticesShown is the number of notices, and of suspensions, on a page about more than one Instance.
+const noticesShown = 20
+
+// noticeList has what users should know about Instances that run no plan, the most urgent first.
+type noticeList struct {
+	Counts []noticeCount
+	Rows   []noticeRow
+	// More is the number of those that are not shown.
+	More int
+}
+
+// noticeCount is the number of notices of a kind.
+type noticeCount struct {
+	notice.Kind
+	Count int
+}
+
+// noticeRow is a notice about an Instance.
+type noticeRow struct {
+	Cluster, Name string
+	notice.Notice
+}
+
+// noticesOf returns the notices that are meant about Instances. It renders the messages of those that are shown only: there may be many Instances.
+func noticesOf(instances iter.Seq[*kudo.Instance], isMeant func(*kudo.Instance, notice.Kind) bool) noticeList {
+	found := map[notice.Kind][]*kudo.Instance{}
+	for instance := range instances {
+		for _, kind := range notice.KindsOf(instance) {
+			if isMeant(instance, kind) {
+				found[kind] = append(found[kind], instance)
+			}
+		}
+	}
+	var list noticeList
+	for _, kind := range notice.Kinds {
+		of := found[kind]
+		if len(of) == 0 {
+			continue
+		}
+		list.Counts = append(list.Counts, noticeCount{kind, len(of)})
+		slices.SortFunc(of, func(a, b *kudo.Instance) int {
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+		shown := min(len(of), noticesShown-len(list.Rows))
+		list.More += len(of) - shown
+		for _, instance := range of[:shown] {
+			list.Rows = append(list.Rows, noticeRow{instance.Namespace, instance.Name, notice.About(kind, instance)})
+		}
+	}
+	return list
+}
+
+// everyNotice means all notices.
+func everyNotice(*kudo.Instance, notice.Kind) bool { return true }
+
+// pointers returns the Instances of a list without copies of them.
+func pointers(instances []kudo.Instance) iter.Seq[*kudo.Instance] {
+	return func(yield func(*kudo.Instance) bool) {
+		for i := range instances {
+			if !yield(&instances[i]) {
+				return
+			}
+		}
+	}
+}
+
+// suspensionList has what is suspended, the widest suspension first.
+type suspensionList struct {
+	Rows []notice.Suspension
+	// More is the number of those that are not shown.
+	More int
+}
+
+// suspensionsOf returns the suspensions on the hub. A kind of objects that the user may not read is nil: Instances name those that suspend them.
+func suspensionsOf(instances []kudo.Instance, clusters []clusterv1.ManagedCluster, definitions []addonv1alpha1.ClusterManagementAddOn) suspensionList {
+	overview := notice.Overview{Read: map[suspension.Kind]bool{suspension.KindCluster: clusters != nil, suspension.KindAddOn: definitions != nil}}
+	for i := range clusters {
+		if reason, suspended := suspension.ReasonOf(&clusters[i]); suspended {
+			overview.AddOrigin(suspension.Origin{Kind: suspension.KindCluster, Name: clusters[i].Name, Reason: reason})
+		}
+	}
+	for i := range definitions {
+		if reason, suspended := suspension.ReasonOf(&definitions[i]); suspended {
+			overview.AddOrigin(suspension.Origin{Kind: suspension.KindAddOn, Name: definitions[i].Name, Reason: reason})
+		}
+	}
+	for i := range instances {
+		overview.AddInstance(&instances[i])
+	}
+	all := overview.List()
+	shown := min(len(all), noticesShown)
+	return suspensionList{Rows: all[:shown], More: len(all) - shown}
 }
 
 // command returns a command line of the plugin.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -68,15 +69,16 @@ func (f planForms) cancelForm() *fixForm {
 // fix is a command that an action of the dashboard replaces.
 type fix struct {
 	verb, name string
-	// plan and namespace are words of the command; empty if it has none, or a placeholder for one.
+	// plan and namespace are words of the command; empty if it has none, or a placeholder for one. now is set if the plan ignores the windows of the hub.
 	plan, namespace string
+	now             bool
 	// parameters are the names of parameters that the command sets.
 	parameters []string
 }
 
 // The parts of commands that actions replace. Messages of agents become words of commands: only plain names are taken from them.
 var (
-	fixCommand   = regexp.MustCompile(`^kubectl addon (plan run|plan cancel|update|enable) ([a-z0-9.-]+) (?:([a-z0-9]\S*) )?--cluster (\S+)(?: |$)`)
+	fixCommand   = regexp.MustCompile(`^kubectl addon (plan run|plan cancel|plan resume|resume|update|enable) ([a-z0-9.-]+) (?:([a-z0-9]\S*) )?--cluster (\S+)(?: |$)`)
 	fixNamespace = regexp.MustCompile(` --namespace ([a-z0-9-]+)(?: |$)`)
 	fixParameter = regexp.MustCompile(` -p '?([A-Za-z0-9_.-]+)=`)
 )
@@ -87,7 +89,7 @@ func fixOf(cluster, line string) (fix, bool) {
 	if found == nil || found[4] != cluster || (found[3] != "") != (found[1] == "plan run") {
 		return fix{}, false
 	}
-	f := fix{verb: found[1], name: found[2], plan: found[3]}
+	f := fix{verb: found[1], name: found[2], plan: found[3], now: found[1] == "plan run" && strings.HasSuffix(line, " --now")}
 	if namespace := fixNamespace.FindStringSubmatch(line); namespace != nil {
 		f.namespace = namespace[1]
 	}
@@ -149,17 +151,41 @@ func (v visit) instanceFix(ctx context.Context, p progress.View, f fix) (*fixFor
 		form.Reset = false
 		return nil, form
 	}
-	forms := v.planForms(ctx, p)
-	switch {
-	case f.verb == "plan run" && slices.Contains(forms.Plans, f.plan):
-		return &fixForm{
-			Path: forms.Path + "/run", Label: "Run plan " + f.plan + " of " + f.name, Token: forms.Token, Fields: map[string]string{"plan": f.plan},
-		}, parameterForm{}
-	case f.verb == "plan cancel":
-		return forms.cancelForm(), parameterForm{}
-	default:
-		return nil, parameterForm{}
+	return v.planForms(ctx, p).fixForm(f), parameterForm{}
+}
+
+// fixForm returns the form that does the same as a command about the plans of the Instance; nil if there is none.
+func (f planForms) fixForm(of fix) *fixForm {
+	if f.Path == "" {
+		return nil
 	}
+	switch of.verb {
+	case "plan run":
+		return f.runForm(of)
+	case "plan cancel":
+		return f.cancelForm()
+	case "plan resume":
+		if f.Resume != "" {
+			return &fixForm{Path: f.Path + "/resume-plan", Label: "Resume plan " + f.Resume + " of " + of.name, Token: f.Token}
+		}
+	case "resume":
+		if f.Suspended {
+			return &fixForm{Path: f.Path + "/resume", Label: "Resume " + of.name, Token: f.Token}
+		}
+	}
+	return nil
+}
+
+// runForm returns the form that runs a plan, also outside of the windows of the hub if the plan waits for one; nil if there is none.
+func (f planForms) runForm(of fix) *fixForm {
+	form := &fixForm{Path: f.Path + "/run", Label: "Run plan " + of.plan + " of " + of.name, Token: f.Token, Fields: map[string]string{"plan": of.plan}}
+	if !slices.Contains(f.Plans, of.plan) || of.now && f.Now != of.plan {
+		return nil
+	}
+	if of.now {
+		form.Label, form.Fields["now"] = form.Label+" now", "yes"
+	}
+	return form
 }
 
 // maxSlots is the number of clusters that page Why names for a rollout.

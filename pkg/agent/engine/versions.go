@@ -76,11 +76,13 @@ func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (pla
 	return o.Normalize(), nil
 }
 
-// formerVersion returns what an Instance may return to now; nil if it does not exist.
+// formerVersion returns what an Instance may return to; nil if it does not exist, or if no plan of another version runs or has failed. While one runs, it may fail
+// during this pass.
 func (e *engine) formerVersion(ctx context.Context, o plan.Observation) (*kudo.OperatorVersionSpec, error) {
 	record, last := o.Instance.Status.Former, o.Instance.Status.Execution
 	hasFailed := o.SoakFailure != "" || plan.ReachedState(o.Instance.Status, o.Running).FailedOwed() != ""
-	if record == nil || !hasFailed || !o.MayReturn() || former.Same(record.OperatorVersion, last.OperatorVersion) {
+	isRunning := last != nil && o.Instance.Status.PlanStatus[last.Plan].Status.IsRunning()
+	if record == nil || !hasFailed && !isRunning || !o.MayReturn() || former.Same(record.OperatorVersion, last.OperatorVersion) {
 		return nil, nil
 	}
 	version, err := e.filledVersion(ctx, o.Instance, mirror.VersionName(record.OperatorVersion))

@@ -147,6 +147,11 @@ func TestWarningsOfTasksAreShown(t *testing.T) {
 	if diff := cmp.Diff("  plan deploy runs: no plan has run yet\n  warning: task \"wrong\": the Dummy task is configured to wait\n", comingText(&shown)); diff != "" {
 		t.Error(diff)
 	}
+	shown.Before = shown.After.DeepCopy()
+	shown.Before.Spec.SuspendedBy = `ClusterManagementAddOn kafka ("incident")`
+	if got, want := comingText(&shown), "\n  it waits: the Instance is suspended by ClusterManagementAddOn kafka (\"incident\")\n"; !strings.Contains(got, want) {
+		t.Errorf("got %q, want the suspension", got)
+	}
 	var b strings.Builder
 	writeChange(&b, shown.Data(), false)
 	if !strings.Contains(b.String(), "task wrong (Dummy)\n      warning: the Dummy task is configured to wait\n") {

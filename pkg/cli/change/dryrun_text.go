@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/console/change"
 	"github.com/tandem-addons/tandem/pkg/core/preview"
+	"github.com/tandem-addons/tandem/pkg/core/suspension"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -197,6 +198,9 @@ func comingText(c *change.Change) string {
 				fmt.Fprintf(&b, "  at the end: %s %s: %s\n", o.Effect.Verb(), o, text.JoinMessage(o.Note))
 			}
 		}
+	}
+	if c.Before != nil && c.Before.IsSuspended() && len(coming.Plans) > 0 {
+		fmt.Fprintf(&b, "  it waits: %s\n", suspension.Message(suspension.By(c.Before.Spec)))
 	}
 	for _, warning := range slices.Concat(effects.Waits(), coming.TaskWarnings()) {
 		fmt.Fprintf(&b, "  warning: %s\n", text.JoinMessage(warning))

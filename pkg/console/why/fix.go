@@ -10,6 +10,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/console/notice"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/suspension"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -62,14 +63,11 @@ func (e *Explanation) fixSuspension(addOn *addonv1alpha1.ManagedClusterAddOn, me
 	}
 }
 
-// planOfWait matches the plan that waits for a maintenance window.
-var planOfWait = regexp.MustCompile(`^plan "([A-Za-z0-9][A-Za-z0-9_.-]*)" waits for a maintenance window`)
-
 // fixWindow says that a plan waits for a maintenance window, and suggests the command that starts it now, unless the administrator of the cluster has closed it.
 func (e *Explanation) fixWindow(addOn *addonv1alpha1.ManagedClusterAddOn, message string) {
 	e.addSentence("Instance %s: %s.", addOn.Name, message)
-	if of := planOfWait.FindStringSubmatch(message); of != nil && !strings.Contains(message, "by the managed cluster (ConfigMap ") {
-		e.suggest("kubectl addon plan run %s %s --cluster %s --now", addOn.Name, of[1], e.view.Name)
+	if plan := notice.PlanOfWindow(message); plan != "" {
+		e.suggest("kubectl addon plan run %s %s --cluster %s --now", addOn.Name, plan, e.view.Name)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/install"
@@ -50,6 +51,7 @@ func (e *Explanation) awaitRollout(addOn *addonv1alpha1.ManagedClusterAddOn, res
 func (e *Explanation) explainSoak(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	soaks := install.SoakCondition(addOn.Status.Conditions)
 	if soaks == nil {
+		e.explainSoakWithoutRollout(addOn)
 		return
 	}
 	e.addSentence("The rollout of %s does not count cluster %s as done yet: %s.", addOn.Name, e.view.Name, reasonText(soaks))
@@ -61,6 +63,21 @@ func (e *Explanation) explainSoak(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	default:
 		e.suggestDetails(addOn)
 	}
+}
+
+// explainSoakWithoutRollout states that the Instance of an available add-on has to be healthy for longer, if OCM does not roll it out.
+func (e *Explanation) explainSoakWithoutRollout(addOn *addonv1alpha1.ManagedClusterAddOn) {
+	root := e.view.InstanceOf(addOn)
+	if root == nil || meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionManifestApplied) != nil ||
+		!meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable) {
+		return
+	}
+	soaked := meta.FindStatusCondition(root.Status.Conditions, kudo.ConditionSoaked)
+	if soaked == nil || soaked.Status == metav1.ConditionTrue || soaked.Reason == kudo.ReasonPlanPending {
+		return
+	}
+	e.addSentence("Instance %s is not healthy for long enough yet: %s.", text.Word(root.Name), reasonText(soaked))
+	e.suggestDetails(addOn)
 }
 
 // annotatedConfig matches the AddOnDeploymentConfig with a malformed time.

@@ -9,8 +9,10 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/agent"
@@ -35,6 +37,23 @@ func breaking() kudo.OperatorVersionSpec {
 	spec.Tasks = append(spec.Tasks, task("extra", kudo.TaskApply, "extra.yaml"), task("bad", kudo.TaskApply, "bad.yaml"))
 	spec.Plans = map[string]kudo.Plan{"deploy": serial("extra", "credential", "config", "bad")}
 	return spec
+}
+
+// readyMessages returns the messages of condition Ready that a watch has seen until the Instance of the name has returned.
+func readyMessages(mirrors watch.Interface, name string) []string {
+	var messages []string
+	for event := range mirrors.ResultChan() {
+		instance, is := event.Object.(*kudo.Instance)
+		if !is || instance.Name != name {
+			continue
+		}
+		if ready := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady); ready != nil {
+			if messages = append(messages, ready.Message); ready.Reason == kudo.ReasonReturned {
+				break
+			}
+		}
+	}
+	return messages
 }
 
 var _ = Describe("An Instance whose upgrade fails", func() {
@@ -95,8 +114,12 @@ var _ = Describe("An Instance whose upgrade fails", func() {
 	}
 
 	It("returns to the former version and its values, although the hub has neither, and stays there", func(ctx context.Context) {
+		mirrors, err := managed.Watch(ctx, &kudo.InstanceList{})
+		Expect(err).NotTo(HaveOccurred())
+		defer mirrors.Stop()
 		upgraded(ctx, breaking())
 		returns(ctx)
+		Expect(readyMessages(mirrors, h.name)).To(And(Not(BeEmpty()), HaveEach(Not(ContainSubstring("cannot be applied again")))))
 		status := h.get(ctx).Status
 		Expect(status.Returned).To(And(HaveField("From", "2.0.0"), HaveField("Plan", "deploy"), HaveField("Cause", ContainSubstring("bad"))))
 		Expect(status.Former).To(BeNil())

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -165,6 +166,83 @@ var _ = Describe("actions of the dashboard", func() {
 		Expect(operator.confirm("/clusters/cluster-01/instances/kafka/cancel", url.Values{}).status).To(Equal(http.StatusSeeOther))
 		Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
 		Expect(instance.Spec.PlanExecution.PlanName).To(BeEmpty())
+	})
+
+	It("suspends and resumes an Instance, starts a plan outside of a window, and resumes a failed plan", func(ctx context.Context) {
+		const cluster, path = "cluster-resting", "/clusters/cluster-resting/instances/kafka"
+		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})).To(Succeed())
+		registered := &unstructured.Unstructured{}
+		registered.SetGroupVersionKind(read.ManagedClusterKind)
+		registered.SetName(cluster)
+		Expect(hub.Create(ctx, registered)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, registered)).To(Succeed()) })
+		instance := fleet.Instance(cluster, false)
+		instance.OwnerReferences = nil
+		status := instance.Status
+		Expect(hub.Create(ctx, instance)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(hub.Delete(ctx, instance))).To(Succeed()) })
+		report := func(change func(*kudo.Instance)) {
+			GinkgoHelper()
+			Expect(environment.EditStatus(ctx, hub, instance, change)).To(Succeed())
+		}
+		report(func(i *kudo.Instance) { i.Status = status })
+		restingSpec := func() kudo.InstanceSpec {
+			GinkgoHelper()
+			Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
+			return instance.Spec
+		}
+		shared := serveForActions(ctx)
+		operator, viewer := shared.as(token(ctx, "rests", "", fleet.Operating)), shared.as(token(ctx, "watches", "", fleet.Reading))
+		seen := func(s site, path string, texts ...string) {
+			GinkgoHelper()
+			for _, text := range texts {
+				Eventually(func() string { return s.get(path).body }).Should(ContainSubstring(text), path)
+			}
+		}
+
+		By("suspending and resuming it")
+		seen(operator, path, "Suspend…")
+		Expect(operator.confirm(path+"/suspend", url.Values{}, "<code>kubectl addon suspend kafka --cluster cluster-resting</code>").status).To(Equal(http.StatusSeeOther))
+		Expect(restingSpec().Suspend).To(BeTrue())
+		Expect(operator.post(path+"/suspend/preview", url.Values{}).status).To(Equal(http.StatusUnprocessableEntity))
+		for _, page := range []string{"/", "/clusters/" + cluster, path} {
+			seen(viewer, page, "<code>kubectl addon resume kafka --cluster cluster-resting</code>")
+		}
+		seen(viewer, "/", "<td>spec.suspend</td>")
+		Expect(viewer.get(path).body).NotTo(ContainSubstring("<form class=\"filter\" method=\"post\""))
+		seen(operator, path, "<button>Resume kafka…</button>")
+
+		By("naming what else suspends it")
+		registered.SetAnnotations(map[string]string{kudo.AnnotationSuspend: "<disks>"})
+		Expect(hub.Update(ctx, registered)).To(Succeed())
+		Expect(environment.Edit(ctx, hub, instance, func(i *kudo.Instance) { i.Spec.SuspendedBy = `ManagedCluster cluster-resting ("<disks>")` })).To(Succeed())
+		seen(viewer, "/", "<td>ManagedCluster cluster-resting</td><td>&lt;disks&gt;</td>", "<code>kubectl addon resume --all --cluster cluster-resting</code>")
+		Expect(operator.confirm(path+"/resume", url.Values{}, "It stays suspended by ManagedCluster cluster-resting").status).To(Equal(http.StatusSeeOther))
+		Expect(restingSpec().Suspend).To(BeFalse())
+		Expect(environment.Edit(ctx, hub, instance, func(i *kudo.Instance) { i.Spec.SuspendedBy = "" })).To(Succeed())
+		Expect(operator.post(path+"/resume/preview", url.Values{}).status).To(Equal(http.StatusUnprocessableEntity))
+
+		By("starting a plan outside of the windows of the hub")
+		report(func(i *kudo.Instance) {
+			meta.SetStatusCondition(&i.Status.Conditions, metav1.Condition{Type: kudo.ConditionWaiting, Status: metav1.ConditionTrue, Reason: kudo.ReasonWindow,
+				Message: `plan "deploy" waits for a maintenance window, closed by the hub (ManagedCluster): opens at 2026-12-29T08:00:00Z`})
+		})
+		seen(operator, path, "<button>Run plan deploy of kafka now…</button>", "waits for a window")
+		Expect(operator.confirm(path+"/run", url.Values{"plan": {"deploy"}, "now": {"yes"}},
+			"<code>kubectl addon plan run kafka deploy --cluster cluster-resting --now</code>").status).To(Equal(http.StatusSeeOther))
+		Expect(restingSpec().IgnoreWindowsUntil).NotTo(BeNil())
+
+		By("resuming a failed plan")
+		report(func(i *kudo.Instance) {
+			failed := i.Status.PlanStatus["deploy"]
+			failed.Status, failed.Message = kudo.FatalError, "no more disks"
+			failed.Phases[0].Steps[0].Tasks[0].Rendered = "digest"
+			i.Status.PlanStatus["deploy"] = failed
+		})
+		seen(viewer, "/", "<td>plan failed</td>", "<code>kubectl addon plan resume kafka --cluster cluster-resting</code>")
+		seen(operator, path, "<button>Resume plan deploy of kafka…</button>")
+		Expect(operator.confirm(path+"/resume-plan", url.Values{}, "Plan deploy is requested again").status).To(Equal(http.StatusSeeOther))
+		Expect(restingSpec().PlanExecution.Resume).To(BeEquivalentTo("1"))
 	})
 
 	It("disables an add-on after stating what depends on it", func(ctx context.Context) {

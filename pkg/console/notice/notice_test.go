@@ -1,0 +1,151 @@
+package notice_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/console/notice"
+	"github.com/tandem-addons/tandem/pkg/core/suspension"
+	"github.com/tandem-addons/tandem/test/sample"
+)
+
+// instance returns Instance store of cluster1 with changes.
+func instance(changes ...func(*kudo.Instance)) *kudo.Instance {
+	i := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "store"}}
+	i.Spec.OperatorVersion.Name = "store-1.0.0"
+	for _, change := range changes {
+		change(i)
+	}
+	return i
+}
+
+// reports sets a condition.
+func reports(kind, status, reason, message string) func(*kudo.Instance) {
+	return func(i *kudo.Instance) {
+		i.Status.Conditions = append(i.Status.Conditions, sample.Condition(kind, status, reason, message))
+	}
+}
+
+func suspendedBy(by string) func(*kudo.Instance) {
+	return func(i *kudo.Instance) { i.Spec.SuspendedBy = by }
+}
+
+func suspended(i *kudo.Instance) { i.Spec.Suspend = true }
+
+func child(i *kudo.Instance) {
+	i.Name = "shop.store"
+	i.OwnerReferences = []metav1.OwnerReference{{Kind: "Instance", APIVersion: kudo.GroupVersion.String(), Name: "shop", Controller: ptr.To(true)}}
+}
+
+// failed sets a plan that has failed after a step that can be skipped.
+func failed(i *kudo.Instance) {
+	i.Status.Execution = &kudo.Execution{UID: "ran", Plan: "deploy", OperatorVersion: corev1.ObjectReference{Name: "store-1.0.0"}}
+	i.Status.PlanStatus = map[string]kudo.PlanStatus{"deploy": {Name: "deploy", Status: kudo.FatalError, Message: "no more\ndisks", Phases: []kudo.PhaseStatus{{
+		Name: "main", Status: kudo.FatalError, Steps: []kudo.StepStatus{{Name: "config", Status: kudo.Complete, Tasks: []kudo.TaskStatus{
+			{Name: "config", Status: kudo.Complete, Rendered: "digest"},
+		}}},
+	}}}}
+}
+
+const (
+	byHub     = `plan "deploy" waits for a maintenance window, closed by the hub (ManagedCluster), freeze "year end": opens at 2026-12-29T08:00:00Z`
+	byCluster = `plan "deploy" waits for a maintenance window, closed by the hub (ManagedCluster), and by the managed cluster (ConfigMap tandem-system/tandem-windows)`
+)
+
+func TestNotices(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		instance *kudo.Instance
+		want     []notice.Notice
+	}{
+		"an Instance at rest has none": {instance(reports(kudo.ConditionReady, "True", "Healthy", ""), reports(kudo.ConditionDrifted, "False", kudo.ReasonInSync, "")), nil},
+		"it is removed":                {instance(suspended, func(i *kudo.Instance) { i.DeletionTimestamp = &metav1.Time{Time: sample.Now} }), nil},
+		"its own spec suspends it": {instance(suspended), []notice.Notice{
+			{Kind: notice.Suspended, Message: "the Instance is suspended", Commands: []string{"kubectl addon resume store --cluster cluster1"}},
+		}},
+		"several objects and its own spec suspend it": {
+			instance(suspended, suspendedBy(`ManagedCluster cluster1 ("disks"), ClusterManagementAddOn store`)),
+			[]notice.Notice{{Kind: notice.Suspended, Message: `the Instance is suspended by ManagedCluster cluster1 ("disks"), ClusterManagementAddOn store and spec.suspend`,
+				Commands: []string{
+					"kubectl addon resume --all --cluster cluster1", "kubectl addon resume store --everywhere", "kubectl addon resume store --cluster cluster1",
+				}}},
+		},
+		"everything is suspended, and a plan waits": {
+			instance(suspendedBy("ConfigMap tandem-system/tandem-suspend"), reports(kudo.ConditionWaiting, "True", kudo.ReasonSuspended, `plan "deploy" waits`)),
+			[]notice.Notice{{Kind: notice.Suspended, Message: `plan "deploy" waits`, Commands: []string{"kubectl addon resume --all --everywhere"}}},
+		},
+		"the hub has closed a window": {instance(reports(kudo.ConditionWaiting, "True", kudo.ReasonWindow, byHub)), []notice.Notice{
+			{Kind: notice.Window, Message: byHub, Commands: []string{"kubectl addon plan run store deploy --cluster cluster1 --now"}},
+		}},
+		"the cluster has closed a window": {instance(reports(kudo.ConditionWaiting, "True", kudo.ReasonWindow, byCluster)), []notice.Notice{
+			{Kind: notice.Window, Message: byCluster},
+		}},
+		"a child waits for the windows of its parent": {instance(child, reports(kudo.ConditionWaiting, "True", kudo.ReasonWindow, byHub)), []notice.Notice{
+			{Kind: notice.Window, Message: byHub},
+		}},
+		"no plan waits any longer": {instance(reports(kudo.ConditionWaiting, "False", kudo.ReasonWindow, byHub)), nil},
+		"objects have drifted": {instance(reports(kudo.ConditionDrifted, "True", kudo.ReasonDrifted, "ConfigMap web/size: /data/size was changed")), []notice.Notice{
+			{Kind: notice.Drifted, Message: "ConfigMap web/size: /data/size was changed", Commands: []string{"kubectl addon drift store --cluster cluster1"}},
+		}},
+		"objects cannot be compared": {instance(reports(kudo.ConditionDrifted, "Unknown", kudo.ReasonComparisonFailed, "denied")), []notice.Notice{
+			{Kind: notice.ComparisonFailed, Message: "objects cannot be compared with what was applied: denied", Commands: []string{"kubectl addon drift store --cluster cluster1"}},
+		}},
+		"it has returned": {
+			instance(reports(kudo.ConditionReady, "False", kudo.ReasonReturned, "version 2 has failed"), func(i *kudo.Instance) {
+				i.Status.Returned = &kudo.Return{From: "2.0.0", To: "1.0.0", Plan: "deploy", Cause: "no more disks"}
+			}),
+			[]notice.Notice{{Kind: notice.Returned, Message: "version 2.0.0 has failed, and version 1.0.0 runs again: no more disks",
+				Commands: []string{"kubectl addon plan resume store --cluster cluster1"}}},
+		},
+		"it soaks": {instance(reports(kudo.ConditionSoaked, "False", "Soaking", "healthy since then")), []notice.Notice{
+			{Kind: notice.Soaking, Message: "healthy since then", Commands: []string{"kubectl addon plan status store --cluster cluster1"}},
+		}},
+		"it has soaked, or has to run a plan first": {instance(reports(kudo.ConditionSoaked, "False", kudo.ReasonPlanPending, "later")), nil},
+		"a plan has failed": {instance(failed), []notice.Notice{{Kind: notice.PlanFailed,
+			Message:  "plan deploy has failed, and can be resumed without its complete steps: no more; disks",
+			Commands: []string{"kubectl addon plan resume store --cluster cluster1"}}}},
+		"the most urgent one is first": {
+			instance(failed, suspended), []notice.Notice{
+				{Kind: notice.PlanFailed, Message: "plan deploy has failed, and can be resumed without its complete steps: no more; disks",
+					Commands: []string{"kubectl addon plan resume store --cluster cluster1"}},
+				{Kind: notice.Suspended, Message: "the Instance is suspended", Commands: []string{"kubectl addon resume store --cluster cluster1"}},
+			},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := notice.Of(test.instance)
+			if len(got) == 0 && len(test.want) == 0 {
+				return
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestOverview(t *testing.T) {
+	overview := notice.Overview{Read: map[suspension.Kind]bool{suspension.KindCluster: true}}
+	overview.AddOrigin(suspension.Origin{Kind: suspension.KindCluster, Name: "cluster1", Reason: "disks"})
+	overview.AddOrigin(suspension.Origin{Kind: suspension.KindCluster, Name: "cluster9"})
+	for _, i := range []*kudo.Instance{
+		instance(suspended), instance(suspendedBy(`ManagedCluster cluster1 ("disks"), ClusterManagementAddOn store ("release")`)),
+		instance(suspendedBy("ConfigMap tandem-system/tandem-suspend, ManagedCluster cluster1, ManagedCluster resumed")), instance(),
+	} {
+		overview.AddInstance(i)
+	}
+	want := []notice.Suspension{
+		{Origin: suspension.Origin{Kind: suspension.KindEverything, Name: "tandem-system/tandem-suspend"}, Instances: 1, Command: "kubectl addon resume --all --everywhere"},
+		{Origin: suspension.Origin{Kind: suspension.KindCluster, Name: "cluster1", Reason: "disks"}, Instances: 2, Command: "kubectl addon resume --all --cluster cluster1"},
+		{Origin: suspension.Origin{Kind: suspension.KindCluster, Name: "cluster9"}, Command: "kubectl addon resume --all --cluster cluster9"},
+		{Origin: suspension.Origin{Kind: suspension.KindAddOn, Name: "store", Reason: "release"}, Instances: 1, Command: "kubectl addon resume store --everywhere"},
+		{Cluster: "cluster1", Instance: "store", Instances: 1, Command: "kubectl addon resume store --cluster cluster1"},
+	}
+	if diff := cmp.Diff(want, overview.List()); diff != "" {
+		t.Error(diff)
+	}
+}
