@@ -68,11 +68,18 @@ var _ = Describe("Tandem's own chart", func() {
 
 	It("takes over from kubectl, and is upgraded and uninstalled by Helm, without any loss of a user's data", func(ctx context.Context) {
 		By("taking over what kubectl has installed")
+		folder, policies := filepath.Join(root, "deploy", "hub"), "admission.mutatingPolicies=true"
+		if mutates, err := server.Mutates(); err != nil || !mutates { // before Kubernetes 1.36
+			Expect(err).NotTo(HaveOccurred())
+			folder, err = environment.Overlay(GinkgoT().TempDir(), filepath.Join(root, "deploy"), "resources: [%[1]s/hub]\ncomponents: [%[1]s/before-1.36]\n")
+			Expect(err).NotTo(HaveOccurred())
+			policies = "admission.mutatingPolicies=false"
+		}
 		kubectl := exec.CommandContext(ctx, filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), "apply", "--server-side", "-k",
-			filepath.Join(root, "deploy", "hub"), "--kubeconfig", filepath.Join(helm.home, "kubeconfig"))
+			folder, "--kubeconfig", filepath.Join(helm.home, "kubeconfig"))
 		kubectl.Stdout, kubectl.Stderr = GinkgoWriter, GinkgoWriter
 		Expect(kubectl.Run()).To(Succeed())
-		succeed(ctx, "install", "tandem", path, "--take-ownership", "--force-conflicts", "--set", "ui.enabled=true")
+		succeed(ctx, "install", "tandem", path, "--take-ownership", "--force-conflicts", "--set", "ui.enabled=true", "--set", policies)
 		installed := objectsIn(string(succeed(ctx, "get", "manifest", "tandem")))
 		Expect(len(installed)).To(BeNumerically(">", 50))
 
@@ -120,7 +127,7 @@ var _ = Describe("Tandem's own chart", func() {
 		}
 
 		By("installing it again, with the definitions that were kept, and removing those too")
-		succeed(ctx, "install", "tandem", path, "--set", "crds.keep=false")
+		succeed(ctx, "install", "tandem", path, "--set", "crds.keep=false", "--set", policies)
 		Expect(uninstall(ctx, batchv1.JobComplete)).To(Succeed())
 		Eventually(func() error { return get(ctx, definition, crd, "") }).Should(MatchError(apierrors.IsNotFound, "not found"))
 		packages := &unstructured.Unstructured{}

@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 
@@ -123,13 +122,8 @@ var _ = Describe("What deploy/ installs", func() {
 // overlay writes a folder with a kustomization, in which %[1]s is the path of deploy/.
 func overlay(kustomization string) string {
 	GinkgoHelper()
-	folder, err := filepath.EvalSymlinks(GinkgoT().TempDir())
+	folder, err := environment.Overlay(GinkgoT().TempDir(), filepath.Join(root, "deploy"), kustomization)
 	Expect(err).NotTo(HaveOccurred())
-	deploy, err := filepath.Abs(filepath.Join(root, "deploy"))
-	Expect(err).NotTo(HaveOccurred())
-	way, err := filepath.Rel(folder, deploy)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), fmt.Appendf(nil, kustomization, way), 0o600)).To(Succeed())
 	return folder
 }
 
