@@ -3,6 +3,7 @@ package inspect
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/notice"
 	"github.com/tandem-addons/tandem/pkg/console/why"
 	"github.com/tandem-addons/tandem/test/sample"
 )
@@ -107,9 +109,30 @@ func TestGetReportsAFailedUpgrade(t *testing.T) {
 	instance.Status.Conditions[0].LastTransitionTime = metav1.NewTime(sample.Now.Add(time.Second))
 	instance.OwnerReferences = []metav1.OwnerReference{{Kind: "ManagedClusterAddOn", Name: "kafka", Controller: ptr.To(true)}}
 	instance.Status.Whole = &kudo.WholeVersion{OperatorVersion: corev1.ObjectReference{Name: "kafka-3.8.0-0.9.0"}}
-	item := itemOf(view.AddOns["kafka"], view.Definitions["kafka"], fleet.ReportOf(instance))
+	item := itemOf(view.AddOns["kafka"], view.Definitions["kafka"], fleet.ReportOf(instance), notice.KindsOf(instance))
 	if got := item.versionText() + " " + string(item.Available) + " " + item.Reason; got != "kafka-3.8.0-0.9.0 -> kafka-3.9.0-1.0.0 False PlanFailed" {
 		t.Error(got)
+	}
+}
+
+// TestGetNamesNotices covers what column STATE does not show: an add-on stays available.
+func TestGetNamesNotices(t *testing.T) {
+	view := sample.NewCluster("kafka:").Plans("kafka").With("kafka", sample.Works)
+	instance := instanceOf("kafka", sample.Condition(kudo.ConditionDrifted, "True", kudo.ReasonDrifted, "ConfigMap kafka is gone"))
+	instance.Spec.Suspend = true
+	list := addOnList{
+		AddOns:    []addOnItem{itemOf(view.AddOns["kafka"], view.Definitions["kafka"], fleet.ReportOf(instance), notice.KindsOf(instance))},
+		Instances: []instanceItem{instanceItemOf(instance), instanceItemOf(instanceOf("quiet"))},
+	}
+	as := layout{now: sample.Now, wide: true, noHeaders: true}
+	rows := append(list.addOnRows(as), list.instanceRows(as)...)
+	for i, want := range []string{"drifted, suspended", "drifted, suspended", "-"} {
+		if got := rows[i][len(rows[i])-2]; got != want {
+			t.Errorf("row %d has notices %q, want %q", i, got, want)
+		}
+	}
+	if got := as.withoutAge(rows[0]); slices.Contains(got, rows[0][len(rows[0])-3]) || len(got) != len(rows[0])-1 {
+		t.Errorf("without age, the row is %q", got)
 	}
 }
 
@@ -128,7 +151,7 @@ func TestGet(t *testing.T) {
 	for _, name := range view.AddOnNames() {
 		addOn := view.AddOns[name]
 		addOn.CreationTimestamp = metav1.NewTime(now.Add(-90 * time.Minute))
-		list.AddOns = append(list.AddOns, itemOf(addOn, view.Definitions[name], fleet.Report{}))
+		list.AddOns = append(list.AddOns, itemOf(addOn, view.Definitions[name], fleet.Report{}, nil))
 	}
 	clitest.Golden(t, "get", list.text(layout{now: now}))
 	clitest.Golden(t, "data-get", clitest.Render(t, "yaml", terminal.Shown{Data: list})+"---\n"+clitest.Render(t, "name", terminal.Shown{Names: list.names()}))

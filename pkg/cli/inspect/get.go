@@ -35,7 +35,8 @@ func NewCmdGet(f *hubclient.Factory, runF func(context.Context, *GetOptions) err
 			"rollout has reached the cluster, it is the previous one. INSTALLED -> DESIRED means that another version was the last to be\n" +
 			"installed completely. STATE is blocked if an add-on is available, but its last change cannot be applied, and waiting if\n" +
 			"that change is still pending. REASON is the reason of the state. A second table lists the Instances that belong to no add-on;\n" +
-			"child Instances are omitted. With -o wide, MESSAGE explains the reason.\n\n" +
+			"child Instances are omitted. With -o wide, NOTICES names what else to know, such as drifted, suspended or soaking, and MESSAGE\n" +
+			"explains the reason.\n\n" +
 			"With --watch, continue to print a row for each add-on that changes. --sort-by and -o custom-columns take fields of the items\n" +
 			"that -o json prints, for example .created or .state. The command contacts only the hub.",
 		Example: "  kubectl addon get\n" +

@@ -12,6 +12,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/notice"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -36,8 +37,10 @@ type addOnItem struct {
 	Degraded  metav1.ConditionStatus `json:"degraded,omitempty"`
 	fleet.Glimpse
 	// Message is the message of the condition that has the reason.
-	Message string      `json:"message,omitempty"`
-	Created metav1.Time `json:"created"`
+	Message string `json:"message,omitempty"`
+	// Notices are what else to know about the Instance: it has drifted, is suspended, waits for a window, and so on.
+	Notices []notice.Kind `json:"notices,omitempty"`
+	Created metav1.Time   `json:"created"`
 }
 
 // instanceItem is an Instance on one cluster.
@@ -49,8 +52,10 @@ type instanceItem struct {
 	Ready metav1.ConditionStatus `json:"ready,omitempty"`
 	fleet.Glimpse
 	// Message is the message of the condition that has the reason.
-	Message string      `json:"message,omitempty"`
-	Created metav1.Time `json:"created"`
+	Message string `json:"message,omitempty"`
+	// Notices are what else to know about the Instance: it has drifted, is suspended, waits for a window, and so on.
+	Notices []notice.Kind `json:"notices,omitempty"`
+	Created metav1.Time   `json:"created"`
 }
 
 // lacks reports whether nothing was found under a name that was given.
@@ -81,10 +86,10 @@ func (l addOnList) sortBy(field terminal.Field) error {
 	return nil
 }
 
-// itemOf returns the item of an add-on, given the report of its Instance.
-func itemOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition fleet.Definition, report fleet.Report) addOnItem {
+// itemOf returns the item of an add-on, given the report of its Instance and the notices about that.
+func itemOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition fleet.Definition, report fleet.Report, notices []notice.Kind) addOnItem {
 	addOn = fleet.Current(addOn, report)
-	item := addOnItem{Cluster: addOn.Namespace, AddOn: addOn.Name, Glimpse: fleet.GlimpseOf(addOn), Created: addOn.CreationTimestamp}
+	item := addOnItem{Cluster: addOn.Namespace, AddOn: addOn.Name, Glimpse: fleet.GlimpseOf(addOn), Notices: notices, Created: addOn.CreationTimestamp}
 	item.Message = item.Glimpse.Message(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	if definition.PlanManaged {
 		item.OperatorVersion = install.VersionInUse(definition.Object, addOn).Name
@@ -104,7 +109,7 @@ func itemOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition fleet.Definitio
 func instanceItemOf(instance *kudo.Instance) instanceItem {
 	item := instanceItem{
 		Cluster: instance.Namespace, Instance: instance.Name, OperatorVersion: instance.Spec.OperatorVersion.Name,
-		Glimpse: fleet.GlimpseOfInstance(instance), Created: instance.CreationTimestamp,
+		Glimpse: fleet.GlimpseOfInstance(instance), Notices: notice.KindsOf(instance), Created: instance.CreationTimestamp,
 	}
 	item.Message = item.Glimpse.Message(instance.Status.Conditions, kudo.ConditionReady)
 	if condition := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady); condition != nil {

@@ -13,6 +13,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/notice"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -51,12 +52,13 @@ func (l listing) listAddOns(ctx context.Context, from source, unread func(error)
 func (l listing) list(ctx context.Context, from source, unread func(error)) (addOnList, []string, error) {
 	list, others := addOnList{AddOns: []addOnItem{}, Instances: []instanceItem{}}, map[string]bool{}
 	isMeant := func(found string) bool { return l.name == "" || l.name == found }
-	reports := map[client.ObjectKey]fleet.Report{}
+	reports, notices := map[client.ObjectKey]fleet.Report{}, map[client.ObjectKey][]notice.Kind{}
 	err := from.EachInstance(ctx, l.clusters, func(instance *kudo.Instance) {
 		switch {
 		case !isMeant(instance.Name):
 		case fleet.IsOfAddOn(instance):
-			reports[client.ObjectKeyFromObject(instance)] = fleet.ReportOf(instance)
+			key := client.ObjectKeyFromObject(instance)
+			reports[key], notices[key] = fleet.ReportOf(instance), notice.KindsOf(instance)
 		case fleet.Independent(instance):
 			list.Instances = append(list.Instances, instanceItemOf(instance))
 		}
@@ -66,7 +68,8 @@ func (l listing) list(ctx context.Context, from source, unread func(error)) (add
 	}
 	err = from.EachAddOn(ctx, l.clusters, func(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		if isMeant(addOn.Name) {
-			list.AddOns = append(list.AddOns, itemOf(addOn, l.definitions[addOn.Name], reports[client.ObjectKeyFromObject(addOn)]))
+			key := client.ObjectKeyFromObject(addOn)
+			list.AddOns = append(list.AddOns, itemOf(addOn, l.definitions[addOn.Name], reports[key], notices[key]))
 		} else {
 			others[addOn.Name] = true
 		}

@@ -63,7 +63,7 @@ func TestGetShowsTheVersionUntilARolloutReachesTheCluster(t *testing.T) {
 		ConfigGroupResource: versions, ConfigReferent: before, DesiredConfig: &upstream.ConfigSpecHash{ConfigReferent: before},
 	}}
 	addOn.Status.Conditions = []metav1.Condition{sample.Condition(addonv1alpha1.ConditionConfigured, "False", "ConfigurationsNotConfigured", ""), sample.NotRolledOut}
-	if got := itemOf(addOn, fleet.DefinitionOf(definition), fleet.Report{}).OperatorVersion; got != "shop-1.0.0" {
+	if got := itemOf(addOn, fleet.DefinitionOf(definition), fleet.Report{}, nil).OperatorVersion; got != "shop-1.0.0" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/console/notice"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -24,16 +25,20 @@ func (l layout) header(columns ...string) []string {
 		return nil
 	}
 	if l.wide {
-		columns = append(columns, "MESSAGE")
+		columns = append(columns, "NOTICES", "MESSAGE")
 	}
 	return columns
 }
 
-// row returns a row with these cells, the age of an object, and the message if the table is wide.
-func (l layout) row(created time.Time, message string, cells ...string) []string {
+// row returns a row with these cells, the age of an object, and the notices and the message if the table is wide.
+func (l layout) row(created time.Time, notices []notice.Kind, message string, cells ...string) []string {
 	cells = append(cells, duration.HumanDuration(l.now.Sub(created)))
 	if l.wide {
-		cells = append(cells, orNone(text.OneLine(message)))
+		var names []string
+		for _, kind := range notices {
+			names = append(names, kind.Text())
+		}
+		cells = append(cells, orNone(strings.Join(names, ", ")), orNone(text.OneLine(message)))
 	}
 	return cells
 }
@@ -42,7 +47,7 @@ func (l layout) row(created time.Time, message string, cells ...string) []string
 func (l layout) withoutAge(row []string) []string {
 	age := len(row) - 1
 	if l.wide {
-		age--
+		age -= 2
 	}
 	return slices.Delete(slices.Clone(row), age, age+1)
 }
@@ -80,7 +85,7 @@ func (l layout) instanceHeader() []string {
 func (l addOnList) addOnRows(as layout) [][]string {
 	rows := make([][]string, 0, len(l.AddOns))
 	for _, i := range l.AddOns {
-		rows = append(rows, as.row(i.Created.Time, i.Message, i.Cluster, i.AddOn, i.versionText(), i.State.Text(),
+		rows = append(rows, as.row(i.Created.Time, i.Notices, i.Message, i.Cluster, i.AddOn, i.versionText(), i.State.Text(),
 			cmp.Or(string(i.Available), "Unknown"), orNone(string(i.Degraded)), i.ReasonText()))
 	}
 	return rows
@@ -89,7 +94,7 @@ func (l addOnList) addOnRows(as layout) [][]string {
 func (l addOnList) instanceRows(as layout) [][]string {
 	rows := make([][]string, 0, len(l.Instances))
 	for _, i := range l.Instances {
-		rows = append(rows, as.row(i.Created.Time, i.Message, i.Cluster, i.Instance, orNone(i.OperatorVersion), i.State.Text(),
+		rows = append(rows, as.row(i.Created.Time, i.Notices, i.Message, i.Cluster, i.Instance, orNone(i.OperatorVersion), i.State.Text(),
 			cmp.Or(string(i.Ready), "Unknown"), i.ReasonText()))
 	}
 	return rows
