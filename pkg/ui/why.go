@@ -78,7 +78,7 @@ type fix struct {
 
 // The parts of commands that actions replace. Messages of agents become words of commands: only plain names are taken from them.
 var (
-	fixCommand   = regexp.MustCompile(`^kubectl addon (plan run|plan cancel|plan resume|resume|update|enable) ([a-z0-9.-]+) (?:([a-z0-9]\S*) )?--cluster (\S+)(?: |$)`)
+	fixCommand   = regexp.MustCompile(`^kubectl addon (plan run|plan cancel|plan resume|resume|update|enable) ([a-z0-9][a-z0-9.-]*) (?:([a-z0-9]\S*) )?--cluster (\S+)(?: |$)`)
 	fixNamespace = regexp.MustCompile(` --namespace ([a-z0-9-]+)(?: |$)`)
 	fixParameter = regexp.MustCompile(` -p '?([A-Za-z0-9_.-]+)=`)
 )

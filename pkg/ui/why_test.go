@@ -8,6 +8,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/test/sample"
 )
 
 func TestFixOf(t *testing.T) {
@@ -17,6 +18,12 @@ func TestFixOf(t *testing.T) {
 		"kubectl addon update kafka --cluster c1 -p BROKERS=VALUE -p 'A=B C'": {verb: "update", name: "kafka", parameters: []string{"BROKERS", "A"}},
 		"kubectl addon enable kafka --cluster c1 --namespace data":            {verb: "enable", name: "kafka", namespace: "data"},
 		"kubectl addon enable kafka --cluster c1 --namespace NAMESPACE":       {verb: "enable", name: "kafka"},
+		"kubectl addon plan run kafka deploy --cluster c1 --now":              {verb: "plan run", name: "kafka", plan: "deploy", now: true},
+		"kubectl addon plan resume kafka --cluster c1":                        {verb: "plan resume", name: "kafka"},
+		"kubectl addon resume kafka --cluster c1":                             {verb: "resume", name: "kafka"},
+		"kubectl addon resume kafka --everywhere":                             {},
+		"kubectl addon resume --all --cluster c1":                             {},
+		"kubectl addon plan resume kafka deploy --cluster c1":                 {},
 		"kubectl addon enable kafka --cluster c12":                            {},
 		"kubectl addon enable kafka deploy --cluster c1":                      {},
 		"kubectl addon plan run kafka --cluster c1":                           {},
@@ -39,6 +46,11 @@ func TestFixesAreOffered(t *testing.T) {
 	p := progress.View{Instance: instance, Version: version}
 	running := instance.DeepCopy()
 	running.Status.PlanStatus["deploy"] = kudo.PlanStatus{Name: "deploy", Status: kudo.InProgress}
+	waiting, failed, suspended := instance.DeepCopy(), instance.DeepCopy(), instance.DeepCopy()
+	waiting.Status.Conditions = []metav1.Condition{sample.Condition(kudo.ConditionWaiting, "True", kudo.ReasonWindow,
+		`plan "deploy" waits for a maintenance window, closed by the hub (ManagedCluster): opens at 2026-12-29T08:00:00Z`)}
+	failed.Status.PlanStatus["deploy"] = kudo.PlanStatus{Name: "deploy", Status: kudo.FatalError}
+	suspended.Spec.Suspend = true
 	acts := visit{acts: everything{}, token: "token"}
 	for sentence, test := range map[string]struct {
 		v       visit
@@ -53,9 +65,19 @@ func TestFixesAreOffered(t *testing.T) {
 		"without permission":                    {visit{}, p, "plan run store deploy --cluster cluster1", nil, nil},
 		"cancel the running plan": {acts, progress.View{Instance: running, Version: version}, "plan cancel store --cluster cluster1",
 			&fixForm{Path: "/clusters/cluster1/instances/store/cancel", Label: "Cancel plan deploy", Token: "token", Danger: true}, nil},
-		"cancel, without a plan":       {acts, p, "plan cancel store --cluster cluster1", nil, nil},
-		"change the named parameters":  {acts, p, "update store --cluster cluster1 -p SIZE=VALUE", nil, []parameterRow{{"SIZE", "1"}}},
-		"change one that is not named": {acts, p, "update store --cluster cluster1 -p NAME=VALUE", nil, []parameterRow{{"SIZE", "1"}, {"TEXT", "<b>"}}},
+		"start a plan that waits for a window of the hub": {acts, progress.View{Instance: waiting, Version: version}, "plan run store deploy --cluster cluster1 --now",
+			&fixForm{Path: "/clusters/cluster1/instances/store/run", Label: "Run plan deploy of store now", Token: "token", Fields: map[string]string{"plan": "deploy", "now": "yes"}}, nil},
+		"start a plan that waits no longer": {acts, p, "plan run store deploy --cluster cluster1 --now", nil, nil},
+		"resume a failed plan": {acts, progress.View{Instance: failed, Version: version}, "plan resume store --cluster cluster1",
+			&fixForm{Path: "/clusters/cluster1/instances/store/resume-plan", Label: "Resume plan deploy of store", Token: "token"}, nil},
+		"resume a complete plan": {acts, p, "plan resume store --cluster cluster1", nil, nil},
+		"resume an Instance that its own spec suspends": {acts, progress.View{Instance: suspended, Version: version}, "resume store --cluster cluster1",
+			&fixForm{Path: "/clusters/cluster1/instances/store/resume", Label: "Resume store", Token: "token"}, nil},
+		"resume an Instance that is not suspended": {acts, p, "resume store --cluster cluster1", nil, nil},
+		"resume, without permission":               {visit{}, progress.View{Instance: suspended, Version: version}, "resume store --cluster cluster1", nil, nil},
+		"cancel, without a plan":                   {acts, p, "plan cancel store --cluster cluster1", nil, nil},
+		"change the named parameters":              {acts, p, "update store --cluster cluster1 -p SIZE=VALUE", nil, []parameterRow{{"SIZE", "1"}}},
+		"change one that is not named":             {acts, p, "update store --cluster cluster1 -p NAME=VALUE", nil, []parameterRow{{"SIZE", "1"}, {"TEXT", "<b>"}}},
 	} {
 		f, replaced := fixOf("cluster1", "kubectl addon "+test.line)
 		if !replaced {
