@@ -12,10 +12,13 @@ import (
 	"github.com/chromedp/chromedp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/dashboard"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 //go:embed axe/axe.min.js
@@ -109,6 +112,25 @@ var _ = Describe("Everyone can use", func() {
 			ContainSubstring("no space left on device"), ContainSubstring("It is empty")))
 		Expect(findings(page, "a diagnosis")).To(BeEmpty())
 		Expect(chromedp.Run(page, chromedp.Evaluate[[]string](twins))).To(BeEmpty(), "keys of details that are not unique")
+	})
+
+	It("suspensions and notices", func(ctx context.Context) {
+		instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster-05", Name: "resting"}}
+		instance.Spec.OperatorVersion.Name, instance.Spec.Suspend = dashboard.Version, true
+		Expect(hub.Create(ctx, instance)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, instance)).To(Succeed()) })
+		Expect(environment.EditStatus(ctx, hub, instance, func(i *kudo.Instance) {
+			meta.SetStatusCondition(&i.Status.Conditions, metav1.Condition{Type: kudo.ConditionDrifted, Status: metav1.ConditionTrue, Reason: kudo.ReasonDrifted,
+				Message: "Deployment web/web: /spec/template/spec/containers/web/image is evil:latest instead of web:1.2 (by kubectl-edit)"})
+		})).To(Succeed())
+		address, gate := serve()
+		page := tab()
+		enter(page, address, gate)
+		for _, path := range []string{"/", "/clusters/cluster-05", "/clusters/cluster-05/instances/resting"} {
+			open(page, address, path)
+			Eventually(content(page)).Should(And(ContainSubstring("kubectl addon resume resting --cluster cluster-05"), ContainSubstring("kubectl addon drift resting")))
+			Expect(findings(page, path)).To(BeEmpty())
+		}
 	})
 
 	It("graphs with versions, alternatives and clusters", func(ctx context.Context) {

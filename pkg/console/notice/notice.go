@@ -5,6 +5,7 @@ package notice
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -67,18 +68,23 @@ func KindsOf(instance *kudo.Instance) []Kind {
 			found = append(found, kind)
 		}
 	}
-	ready, waiting := meta.FindStatusCondition(conditions, kudo.ConditionReady), meta.FindStatusCondition(conditions, kudo.ConditionWaiting)
-	soaked := meta.FindStatusCondition(conditions, kudo.ConditionSoaked)
-	add(Returned, instance.Status.Returned != nil && ready != nil && ready.Reason == kudo.ReasonReturned)
+	isCompared := instance.Spec.DriftModeOrDefault() != kudo.DriftOff
+	add(Returned, instance.Status.Returned != nil && reasonOf(conditions, kudo.ConditionReady, metav1.ConditionFalse) == kudo.ReasonReturned)
 	add(PlanFailed, progress.CanResume(instance))
-	drifted := meta.FindStatusCondition(conditions, kudo.ConditionDrifted)
-	isCompared := drifted != nil && instance.Spec.DriftModeOrDefault() != kudo.DriftOff
-	add(Drifted, isCompared && drifted.Status == metav1.ConditionTrue)
-	add(ComparisonFailed, isCompared && drifted.Status == metav1.ConditionUnknown)
-	add(Window, waiting != nil && waiting.Status == metav1.ConditionTrue && waiting.Reason == kudo.ReasonWindow)
+	add(Drifted, isCompared && reasonOf(conditions, kudo.ConditionDrifted, metav1.ConditionTrue) != "")
+	add(ComparisonFailed, isCompared && reasonOf(conditions, kudo.ConditionDrifted, metav1.ConditionUnknown) != "")
+	add(Window, reasonOf(conditions, kudo.ConditionWaiting, metav1.ConditionTrue) == kudo.ReasonWindow)
 	add(Suspended, instance.IsSuspended())
-	add(Soaking, soaked != nil && soaked.Status == metav1.ConditionFalse && soaked.Reason != kudo.ReasonPlanPending)
+	add(Soaking, !slices.Contains([]string{"", kudo.ReasonPlanPending}, reasonOf(conditions, kudo.ConditionSoaked, metav1.ConditionFalse)))
 	return found
+}
+
+// reasonOf returns the reason of a condition with a status; empty if it does not exist, or has another status. A condition always has a reason.
+func reasonOf(conditions []metav1.Condition, kind string, status metav1.ConditionStatus) string {
+	if found := meta.FindStatusCondition(conditions, kind); found != nil && found.Status == status {
+		return found.Reason
+	}
+	return ""
 }
 
 // Of returns the notices about an Instance, in order.

@@ -269,6 +269,35 @@ func TestWhyNamesAddonManagerIfItHasNotProcessedThePlanBasedAddOn(t *testing.T) 
 	}
 }
 
+// TestWhyNamesASoakWithoutRollout covers add-ons that OCM does not roll out: nothing but condition Soaked of their Instances reports the soak.
+func TestWhyNamesASoakWithoutRollout(t *testing.T) {
+	const soaks = `Instance shop is not healthy for long enough yet: Soaking: healthy since 2026-01-02T03:04:05Z, complete at 2026-01-02T03:14:05Z.` + planStatus
+	rolledOut := sample.Condition(addonv1alpha1.ConditionManifestApplied, "True", addonv1alpha1.ReasonPlanComplete, "")
+	for name, test := range map[string]struct {
+		conditions     []metav1.Condition
+		status, reason string
+		want           bool
+	}{
+		"it soaks":                {[]metav1.Condition{sample.Works}, "False", "Soaking", true},
+		"it has soaked":           {[]metav1.Condition{sample.Works}, "True", "HealthyLongEnough", false},
+		"a plan has to run first": {[]metav1.Condition{sample.Works}, "False", kudo.ReasonPlanPending, false},
+		"it is not available":     {[]metav1.Condition{sample.Fails}, "False", "Soaking", false},
+		"OCM rolls it out":        {[]metav1.Condition{sample.Works, rolledOut}, "False", "Soaking", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := instanceOf("shop", func(i *kudo.Instance) {
+				i.Status.Conditions = append(i.Status.Conditions, sample.Condition(kudo.ConditionSoaked, test.status, test.reason,
+					"healthy since 2026-01-02T03:04:05Z, complete at 2026-01-02T03:14:05Z"))
+			})
+			view := sample.NewCluster("shop:").Plans("shop").With("shop", test.conditions...)
+			view.Instances = map[string]*kudo.Instance{"shop": root}
+			if text := why.Of(view.Cluster, "shop", sample.Now).Text(); strings.Contains(text, soaks) != test.want {
+				t.Errorf("got %s", text)
+			}
+		})
+	}
+}
+
 // TestWhyNamesDrift covers an Instance and its children that differ from what was applied: a plan that runs or has failed leaves the condition as it was.
 func TestWhyNamesDrift(t *testing.T) {
 	drifted := func(i *kudo.Instance) {
