@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -117,6 +118,21 @@ func (e *Environment) Mutates() (bool, error) {
 		return false, fmt.Errorf("reading the kinds of the API server: %w", err)
 	}
 	return discovery.IsResourceEnabled(discover, admissionregistrationv1.SchemeGroupVersion.WithResource("mutatingadmissionpolicies"))
+}
+
+// ExecNeedsCreate reports whether the API server refuses to execute commands in pods without the verb create, as Kubernetes 1.35 does. Earlier ones allow it with
+// the verb get alone, over WebSockets.
+func (e *Environment) ExecNeedsCreate() (bool, error) {
+	discover, err := discovery.NewDiscoveryClientForConfig(e.Config)
+	if err != nil {
+		return false, fmt.Errorf("reading the version of the API server: %w", err)
+	}
+	found, err := discover.ServerVersion()
+	if err != nil {
+		return false, fmt.Errorf("reading the version of the API server: %w", err)
+	}
+	parsed, err := version.ParseGeneric(found.GitVersion)
+	return err == nil && parsed.AtLeast(version.MajorMinor(1, 35)), err
 }
 
 // Apply applies all objects of a folder of manifests.FS, such as "hub", with the parameters of a managed cluster.
