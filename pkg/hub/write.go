@@ -104,6 +104,11 @@ func instanceConfiguration(current, want *kudo.Instance) (*unstructured.Unstruct
 	setWindows(spec, current, want)
 	setHealthyFor(spec, current, want)
 	setOnFailure(spec, current, want)
+	if want.Spec.ChangedBy != nil {
+		if spec["changedBy"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(want.Spec.ChangedBy); err != nil {
+			return nil, fmt.Errorf("encoding Instance %s: %w", client.ObjectKeyFromObject(want), err)
+		}
+	}
 	if want.Spec.InstallNamespace != "" {
 		spec["installNamespace"] = want.Spec.InstallNamespace
 	}
@@ -134,6 +139,16 @@ func setRegistries(spec map[string]any, current, want *kudo.Instance) {
 		configurations = append(configurations, configuration)
 	}
 	spec["imageRegistries"] = configurations
+}
+
+// applyWithAuthor applies the configuration of an Instance, without its author if the resource definition of the API server is of an earlier release.
+func applyWithAuthor(configuration *unstructured.Unstructured, apply func() error) error {
+	err := apply()
+	if _, authored, _ := unstructured.NestedMap(configuration.Object, "spec", "changedBy"); isUndeclared(err) && authored {
+		unstructured.RemoveNestedField(configuration.Object, "spec", "changedBy")
+		return apply()
+	}
+	return err
 }
 
 // staleCacheConflict returns a conflict: the cached Instance is older than the last write.
