@@ -135,11 +135,6 @@ func (a *addOns) Reconcile(ctx context.Context, addOn *addonv1alpha1.ManagedClus
 	return controller.RetryConflict(errors.Join(refused, err))
 }
 
-// isUndeclared reports whether the API server has refused to apply an object because its resource definition lacks a field.
-func isUndeclared(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
-}
-
 // isRefusal reports whether the API server does not accept an Instance as it is.
 func isRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || isUndeclared(err)

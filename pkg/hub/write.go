@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,11 +106,7 @@ func instanceConfiguration(current, want *kudo.Instance) (*unstructured.Unstruct
 	setWindows(spec, current, want)
 	setHealthyFor(spec, current, want)
 	setOnFailure(spec, current, want)
-	if want.Spec.ChangedBy != nil {
-		if spec["changedBy"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(want.Spec.ChangedBy); err != nil {
-			return nil, fmt.Errorf("encoding Instance %s: %w", client.ObjectKeyFromObject(want), err)
-		}
-	}
+	setAuthor(spec, want.Spec.ChangedBy)
 	if want.Spec.InstallNamespace != "" {
 		spec["installNamespace"] = want.Spec.InstallNamespace
 	}
@@ -139,6 +137,23 @@ func setRegistries(spec map[string]any, current, want *kudo.Instance) {
 		configurations = append(configurations, configuration)
 	}
 	spec["imageRegistries"] = configurations
+}
+
+// setAuthor sets who has changed the Instance; nil if that is not known.
+func setAuthor(spec map[string]any, a *kudo.ChangeAuthor) {
+	if a == nil {
+		return
+	}
+	configuration := map[string]any{"manager": a.Manager, "kind": a.Kind, "name": a.Name, "change": a.Change}
+	if a.Time != nil {
+		configuration["time"] = a.Time.UTC().Format(time.RFC3339)
+	}
+	spec["changedBy"] = configuration
+}
+
+// isUndeclared reports whether the API server has refused to apply an object because its resource definition lacks a field.
+func isUndeclared(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
 }
 
 // applyWithAuthor applies the configuration of an Instance, without its author if the resource definition of the API server is of an earlier release.
