@@ -134,6 +134,7 @@ func TestCommands(t *testing.T) {
 		"show":                          {[]string{"package", "show", "testdata/versions/old"}, ExitOK},
 		"show-wide":                     {[]string{"package", "show", "testdata/versions/new", "-o", "wide"}, ExitOK},
 		"show-yaml":                     {[]string{"package", "show", "testdata/family", "-o", "yaml"}, ExitOK},
+		"show-health":                   {[]string{"package", "show", "../../examples/health"}, ExitOK},
 		"show-name":                     {[]string{"package", "show", "testdata/family", "-o", "name"}, ExitOK},
 		"show-parameters":               {[]string{"package", "show", "parameters", "testdata/versions/old"}, ExitOK},
 		"show-plans":                    {[]string{"package", "show", "plans", "testdata/versions/old"}, ExitOK},

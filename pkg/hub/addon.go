@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -29,6 +30,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/author"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
@@ -133,11 +135,6 @@ func (a *addOns) Reconcile(ctx context.Context, addOn *addonv1alpha1.ManagedClus
 	return controller.RetryConflict(errors.Join(refused, err))
 }
 
-// isUndeclared reports whether the API server has refused to apply an object because its resource definition lacks a field.
-func isUndeclared(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
-}
-
 // isRefusal reports whether the API server does not accept an Instance as it is.
 func isRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || isUndeclared(err)
@@ -166,29 +163,70 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 	if err := controller.AddFinalizer(ctx, a.client, state.ManagedAddOn, kudo.Finalizer, ManagerAddOn); err != nil {
 		return err
 	}
-	options := []client.ApplyOption{client.FieldOwner(ManagerAddOn)}
-	configuration, err := instanceConfiguration(state.OwnInstance(), want)
-	if err != nil {
-		return err
-	}
-	switch current := state.OwnInstance(); {
+	options, current := []client.ApplyOption{client.FieldOwner(ManagerAddOn)}, state.OwnInstance()
+	switch {
 	case current == nil:
 		if err := a.checkAbsent(ctx, state.ManagedAddOn, want); err != nil {
 			return err
 		}
-	case install.Matches(current, want):
+	case install.IsApplied(current, want):
 		return nil
 	case a.applied.WaitTime(current) > 0:
 		return staleCacheConflict(want, "already applied")
 	default:
-		configuration.SetUID(current.UID)
 		options = append(options, client.ForceOwnership)
 	}
-	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), options...); err != nil {
+	configuration, err := a.configurationOf(ctx, state, want)
+	if err != nil {
+		return err
+	}
+	err = applyWithAuthor(configuration, func() error {
+		return a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), options...)
+	})
+	if err != nil {
 		return fmt.Errorf("applying Instance %s: %w", client.ObjectKeyFromObject(want), err)
 	}
 	a.applied.Note(configuration)
 	return nil
+}
+
+// configurationOf returns the apply configuration of the desired Instance with its author.
+func (a *addOns) configurationOf(ctx context.Context, state install.AddOn, want *kudo.Instance) (*unstructured.Unstructured, error) {
+	current, authored := state.OwnInstance(), want.DeepCopy()
+	var err error
+	if authored.Spec.ChangedBy, err = a.authorOf(ctx, state, want); err != nil {
+		return nil, err
+	}
+	configuration, err := instanceConfiguration(current, authored)
+	if err == nil && current != nil {
+		configuration.SetUID(current.UID)
+	}
+	return configuration, err
+}
+
+// authorOf returns who has changed an add-on's Instance to the desired one: the last writer of the objects that may be the origin; nil if it is not known.
+func (a *addOns) authorOf(ctx context.Context, state install.AddOn, want *kudo.Instance) (*kudo.ChangeAuthor, error) {
+	own := state.OwnInstance()
+	origin, objects := install.OriginOf(own, want), []client.Object{state.Definition, state.ManagedAddOn}
+	switch origin {
+	case install.OriginNone:
+		return own.Spec.ChangedBy, nil
+	case install.OriginEnabling:
+		objects = objects[1:]
+	case install.OriginAny:
+		objects = append(read.ParametersOf(state), objects...)
+	}
+	found := make([]kudo.ChangeAuthor, len(objects))
+	for i, object := range objects {
+		writers, err := a.liveReads.writersOf(ctx, object)
+		if err != nil {
+			return nil, err
+		}
+		if found[i] = writers.Values; origin == install.OriginEnabling {
+			found[i] = writers.Creation
+		}
+	}
+	return author.With(author.Latest(found), author.Values(install.VersionOf(want), want.Spec)), nil
 }
 
 // checkAbsent checks with a live read that no Instance of that name exists before the first apply, which would take over a user's Instance
@@ -228,7 +266,7 @@ func (a *addOns) checkLive(ctx context.Context, state install.AddOn, want *kudo.
 	if want == nil {
 		a.delays.Forget(client.ObjectKeyFromObject(state.ManagedAddOn))
 	}
-	if own := state.OwnInstance(); want == nil || own != nil && (install.Matches(own, want) || a.applied.WaitTime(own) > 0) {
+	if own := state.OwnInstance(); want == nil || own != nil && (install.IsApplied(own, want) || a.applied.WaitTime(own) > 0) {
 		return nil
 	}
 	objects := []client.Object{state.Definition, state.ManagedAddOn, state.Version}

@@ -203,7 +203,11 @@ func (c *children) apply(ctx context.Context, parent *kudo.Instance, step instal
 	if err != nil {
 		return nil, err
 	}
-	stored, err := apply.Onto(ctx, c.client, live, configuration, ManagerChildren)
+	var stored *unstructured.Unstructured
+	err = applyWithAuthor(configuration, func() (err error) {
+		stored, err = apply.Onto(ctx, c.client, live, configuration, ManagerChildren)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("applying Instance %s: %w", client.ObjectKeyFromObject(want), err)
 	}

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/author"
 	corecontent "github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/install"
@@ -104,6 +105,9 @@ func (i *instances) isDetached(ctx context.Context, instance *kudo.Instance, hel
 func (i *instances) resolve(ctx context.Context, instance *kudo.Instance, detached bool) error {
 	state, err := i.gather(ctx, instance)
 	if err != nil || detached && !state.Unmanaged {
+		return err
+	}
+	if recorded, err := i.recordAuthors(ctx, state); recorded || err != nil {
 		return err
 	}
 	var dropped error
@@ -216,6 +220,35 @@ func (i *instances) recordWindows(ctx context.Context, state install.Instance) (
 			"annotation %s of ManagedCluster %s is malformed, and no plan starts: %s", kudo.AnnotationWindows, instance.Namespace, problem)))
 	}
 	return stored, err
+}
+
+// recordAuthors writes to the Instance's spec who has changed it or requested a plan, if that is to be determined, and reports whether it did. An API server
+// with an earlier resource definition does not store it, and nothing depends on it.
+func (i *instances) recordAuthors(ctx context.Context, state install.Instance) (bool, error) {
+	instance := state.Instance
+	if state.Unmanaged || !install.LacksAuthor(instance) && !install.LacksRequester(instance) {
+		return false, nil
+	}
+	current := &metav1.PartialObjectMetadata{}
+	current.SetGroupVersionKind(kudo.GroupVersion.WithKind("Instance"))
+	if err := i.live.Get(ctx, client.ObjectKeyFromObject(instance), current); err != nil {
+		return false, client.IgnoreNotFound(fmt.Errorf("reading the managed fields of Instance %s: %w", client.ObjectKeyFromObject(instance), err))
+	}
+	if current.UID != instance.UID || current.Generation != instance.Generation {
+		return false, staleCacheConflict(instance, "has changed")
+	}
+	var operations []apply.Operation
+	for _, change := range install.AuthorsOf(instance, author.WritersOf("Instance", current)) {
+		operation := apply.Operation{Op: "add", Path: "/spec/" + change.Field, Value: change.Author}
+		if change.Author == nil {
+			operation = apply.Operation{Op: "remove", Path: operation.Path}
+		}
+		operations = append(operations, operation)
+	}
+	if len(operations) == 0 {
+		return false, nil
+	}
+	return apply.PatchSpec(ctx, i.client, instance, operations, client.FieldOwner(ManagerInstance))
 }
 
 // act updates the manual plan request, and sets the finalizer before the Instance first becomes Resolved. The agent runs nothing before

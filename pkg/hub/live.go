@@ -17,6 +17,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/author"
 )
 
 // liveReads check that cached objects are not stale. The caches of different kinds are filled independently: if a watch hangs, a process
@@ -32,6 +33,7 @@ type liveReads struct {
 // liveRead is the last live read of an object.
 type liveRead struct {
 	version string
+	writers author.Writers
 	at      time.Time
 }
 
@@ -70,7 +72,7 @@ func (c *liveReads) check(ctx context.Context, cached client.Object) error {
 		}
 		version = current.ResourceVersion // empty if the object does not exist
 		if cached.GetUID() != "" {
-			c.reads.Add(cached.GetUID(), liveRead{version, began})
+			c.reads.Add(cached.GetUID(), liveRead{version, author.WritersOf(gvk.Kind, current), began})
 		}
 	}
 	if version != cached.GetResourceVersion() {
@@ -78,6 +80,18 @@ func (c *liveReads) check(ctx context.Context, cached client.Object) error {
 		return apierrors.NewConflict(resource.GroupResource(), cached.GetName(), errors.New("it has changed since it was cached"))
 	}
 	return nil
+}
+
+// writersOf returns the last writers of a cached object, which has no managed fields. It returns a conflict like check.
+func (c *liveReads) writersOf(ctx context.Context, cached client.Object) (author.Writers, error) {
+	if err := c.check(ctx, cached); err != nil {
+		return author.Writers{}, err
+	}
+	last, found := c.reads.Get(cached.GetUID())
+	if !found {
+		return author.Writers{}, nil
+	}
+	return last.(liveRead).writers, nil
 }
 
 // findVersion returns the version of the last live read of the object, unless that is too old, or the cache has a newer version.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,6 +106,7 @@ func instanceConfiguration(current, want *kudo.Instance) (*unstructured.Unstruct
 	setWindows(spec, current, want)
 	setHealthyFor(spec, current, want)
 	setOnFailure(spec, current, want)
+	setAuthor(spec, want.Spec.ChangedBy)
 	if want.Spec.InstallNamespace != "" {
 		spec["installNamespace"] = want.Spec.InstallNamespace
 	}
@@ -134,6 +137,33 @@ func setRegistries(spec map[string]any, current, want *kudo.Instance) {
 		configurations = append(configurations, configuration)
 	}
 	spec["imageRegistries"] = configurations
+}
+
+// setAuthor sets who has changed the Instance; nil if that is not known.
+func setAuthor(spec map[string]any, a *kudo.ChangeAuthor) {
+	if a == nil {
+		return
+	}
+	configuration := map[string]any{"manager": a.Manager, "kind": a.Kind, "name": a.Name, "change": a.Change}
+	if a.Time != nil {
+		configuration["time"] = a.Time.UTC().Format(time.RFC3339)
+	}
+	spec["changedBy"] = configuration
+}
+
+// isUndeclared reports whether the API server has refused to apply an object because its resource definition lacks a field.
+func isUndeclared(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
+}
+
+// applyWithAuthor applies the configuration of an Instance, without its author if the resource definition of the API server is of an earlier release.
+func applyWithAuthor(configuration *unstructured.Unstructured, apply func() error) error {
+	err := apply()
+	if _, authored, _ := unstructured.NestedMap(configuration.Object, "spec", "changedBy"); isUndeclared(err) && authored {
+		unstructured.RemoveNestedField(configuration.Object, "spec", "changedBy")
+		return apply()
+	}
+	return err
 }
 
 // staleCacheConflict returns a conflict: the cached Instance is older than the last write.

@@ -138,7 +138,7 @@ func TestPages(t *testing.T) {
 	shown := instanceOf(progress.View{Instance: instance}, visit{now: at.Add(time.Minute)})
 	golden(t, "instance", frame{Title: "kafka on cluster1", Template: "instance", View: shown})
 	shown.History = revisionRows([]kudo.HistoryEntry{
-		{Revision: 7, Plan: "deploy", Cause: kudo.CauseInstall, OperatorVersion: corev1.ObjectReference{Name: "kafka-1.0.0"}, Outcome: kudo.HistoryComplete,
+		{Revision: 7, Plan: "deploy", Cause: kudo.CauseInstall, By: "<b>kubectl (ManagedClusterAddOn cluster1/kafka)", OperatorVersion: corev1.ObjectReference{Name: "kafka-1.0.0"}, Outcome: kudo.HistoryComplete,
 			StartedTimestamp: &at, EndedTimestamp: &at},
 		{Revision: 8, Plan: "update", Cause: kudo.CauseParameters, Parameters: []string{"A", "B", "C", "D"}, Outcome: kudo.HistorySuperseded, Message: "superseded by\nplan <b>"},
 		{Revision: 9, Plan: "upgrade", Cause: "Later", From: "kafka-1.0.0", Outcome: kudo.HistoryFailed, Retries: 2, Message: "no more disks", StartedTimestamp: &at, EndedTimestamp: &at},

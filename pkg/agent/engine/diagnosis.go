@@ -55,7 +55,7 @@ func (p *pass) diagnose(ctx context.Context, o plan.Observation, inventory []kud
 		} else if found, err := p.podsOf(ctx, x, workload, selector); err != nil {
 			d.Message = "pods cannot be read: " + diagnosis.Clean(err.Error())
 		} else {
-			pods = append(pods, plan.PodsOf(workload, found)...)
+			pods = append(pods, found...)
 		}
 		events = append(events, p.eventsOf(ctx, workload, "")...)
 	}
@@ -199,7 +199,7 @@ func (p *pass) livePods(ctx context.Context, x *execution, i *kudo.Instance) ([]
 		if err != nil {
 			return nil, err
 		}
-		pods = append(pods, plan.PodsOf(workload.Live, found)...)
+		pods = append(pods, found...)
 	}
 	return pods, nil
 }
@@ -328,7 +328,7 @@ func (p *pass) crashLoop(ctx context.Context, x *execution, status kudo.Instance
 	return plan.FirstCrashLoop(pods, p.clock())
 }
 
-// podsOf lists the pods of a workload, once in a pass.
+// podsOf lists the pods that a workload controls, once in a pass. Its selector may match pods of others.
 func (p *pass) podsOf(
 	ctx context.Context, x *execution, workload *unstructured.Unstructured, selector labels.Selector,
 ) ([]unstructured.Unstructured, error) {
@@ -343,8 +343,9 @@ func (p *pass) podsOf(
 		return nil, err
 	}
 	p.mask(pods)
-	x.inventory.keepPods(workload, pods.Items)
-	return pods.Items, nil
+	controlled := plan.PodsOf(workload, pods.Items)
+	x.inventory.keepPods(workload, controlled)
+	return controlled, nil
 }
 
 // logLines is the number of lines in which the last one that is not blank is searched, and maxEvents the number of Events about an object that are read.

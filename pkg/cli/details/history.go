@@ -35,8 +35,10 @@ func NewCmdHistory(f *hubclient.Factory, runF func(context.Context, *HistoryOpti
 		Use:   "history NAME [--cluster CLUSTER[,CLUSTER]]",
 		Short: "Show the last changes of an Instance or add-on, and how they ended",
 		Long: "Show the last executions of plans of an Instance or add-on on a managed cluster, the latest one last: the OperatorVersion and\n" +
-			"the one before, why the plan ran, the names of the changed parameters, the result and the duration. The agent keeps up to\n" +
-			"20 executions. A plan that is retried automatically keeps its revision.\n\n" +
+			"the one before, why the plan ran, the names of the changed parameters, who asked for the change, the result and the duration.\n" +
+			"The agent keeps up to 20 executions. A plan that is retried automatically keeps its revision.\n\n" +
+			"BY is the field manager on the hub that made the change, a name that its writer has chosen: the audit log of the hub has the\n" +
+			"users. -o wide adds the object that it wrote.\n\n" +
 			"On several clusters, which --cluster, --selector or --placement select, or on all by default, show the last execution\n" +
 			"on each. 'kubectl addon rollback' returns to the OperatorVersion of a revision. The command contacts only the hub.",
 		Example: "  kubectl addon history kafka --cluster cluster1\n" +
@@ -140,7 +142,7 @@ func lastText(list historyList, wide bool, now time.Time) string {
 }
 
 func headerOf(wide bool) []string {
-	header := []string{"REVISION", "STARTED", "PLAN", "VERSION", "CAUSE", "RESULT", "DURATION", "MESSAGE"}
+	header := []string{"REVISION", "STARTED", "PLAN", "VERSION", "CAUSE", "BY", "RESULT", "DURATION", "MESSAGE"}
 	if wide {
 		return append(header, "UID")
 	}
@@ -156,7 +158,7 @@ func cellsOf(entry kudo.HistoryEntry, wide bool, now time.Time) []string {
 	revision := progress.Revision{HistoryEntry: entry}
 	cells := []string{
 		fmt.Sprint(entry.Revision), timeText(entry.StartedTimestamp), text.Word(entry.Plan), revision.VersionText(), revision.CauseText(wide),
-		revision.ResultText(), cmp.Or(progress.DurationText(entry.StartedTimestamp, entry.EndedTimestamp, now), "-"), message,
+		terminal.Cell(revision.ByText(wide), wide), revision.ResultText(), cmp.Or(progress.DurationText(entry.StartedTimestamp, entry.EndedTimestamp, now), "-"), message,
 	}
 	if wide {
 		return append(cells, text.Word(string(entry.UID)))

@@ -27,10 +27,12 @@ func version(name string) corev1.ObjectReference {
 func ran() *kudo.Instance {
 	instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "kafka"}}
 	entries := []kudo.HistoryEntry{
-		{Plan: "deploy", Cause: kudo.CauseInstall, OperatorVersion: version("kafka-1.0.0"), Parameters: []string{"BROKERS"}, Outcome: kudo.HistoryComplete},
+		{Plan: "deploy", Cause: kudo.CauseInstall, OperatorVersion: version("kafka-1.0.0"), Parameters: []string{"BROKERS"}, Outcome: kudo.HistoryComplete,
+			By: "kubectl-addon (ManagedClusterAddOn cluster1/kafka)"},
 		{Plan: "update", Cause: kudo.CauseParameters, OperatorVersion: version("kafka-1.0.0"), Parameters: []string{"A", "B", "C", "D"}, MoreParameters: 2,
+			By:      "argo\x1b[31m (AddOnDeploymentConfig cluster1/kafka)",
 			Outcome: kudo.HistorySuperseded, Message: `superseded by plan "upgrade"`},
-		{Plan: "upgrade", Cause: kudo.CauseVersion, OperatorVersion: version("kafka-2.0.0"), From: "kafka-1.0.0", Retries: 2, Outcome: kudo.HistoryFailed,
+		{Plan: "upgrade", Cause: kudo.CauseVersion, OperatorVersion: version("kafka-2.0.0"), From: "kafka-1.0.0", Retries: 2, By: "(Instance cluster1/top)", Outcome: kudo.HistoryFailed,
 			Message: "phase \"brokers\": no more\ndisks: " + strings.Repeat("x", 80)},
 		{Plan: "backup", Cause: kudo.CauseRequest, OperatorVersion: version("kafka-2.0.0"), Outcome: kudo.HistoryCancelled, Message: "cancelled", Retries: 1},
 		{Plan: "deploy", Cause: kudo.CauseOwed, OperatorVersion: version("kafka-2.0.0\x1b[31m")},

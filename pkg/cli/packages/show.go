@@ -30,6 +30,8 @@ type packageData struct {
 	Tasks      []kudo.Task          `json:"tasks"`
 	// Permissions are those that the package declares; nil if it declares none.
 	Permissions *kudo.Permissions `json:"permissions,omitempty"`
+	// Health are the rules for the health of custom kinds.
+	Health []kudo.HealthRule `json:"health,omitempty"`
 	// Templates lists the names of the templates.
 	Templates []string `json:"templates"`
 	// Content lists the files that are too large for the OperatorVersion.
@@ -46,6 +48,7 @@ func (v packageView) data() packageData {
 		Operator: spec.Operator.Name, Version: spec.Version, AppVersion: spec.AppVersion, OperatorSpec: v.operator,
 		Parameters: append([]kudo.Parameter{}, spec.Parameters...), Plans: spec.Plans, Tasks: append([]kudo.Task{}, spec.Tasks...),
 		Permissions:  spec.Permissions,
+		Health:       spec.Health,
 		Templates:    templatesOf(&spec),
 		Content:      spec.Content,
 		Dependencies: append([]packageNode{}, v.tree.Children...),
@@ -176,6 +179,9 @@ func packageText(view packageView, wide bool) string {
 	}
 	for _, section := range showSections {
 		fmt.Fprintf(&b, "\n%s\n%s", strings.ToUpper(section.name), section.text(view, wide))
+	}
+	if len(spec.Health) > 0 {
+		fmt.Fprintf(&b, "\nHEALTH\n%s", healthText(spec.Health, wide))
 	}
 	return b.String()
 }

@@ -51,6 +51,17 @@ func defaultText(d progress.Definition, wide bool) string {
 	}
 }
 
+// healthText returns a table of the rules for the health of custom kinds; wide does not shorten the expressions.
+func healthText(rules []kudo.HealthRule, wide bool) string {
+	expression := func(source string) string { return terminal.Cell(text.OneLine(cmp.Or(source, "-")), wide) }
+	rows := make([][]string, 0, len(rules))
+	for _, rule := range rules {
+		kind := schema.GroupKind{Group: rule.Group, Kind: rule.Kind}
+		rows = append(rows, []string{text.Word(kind.String()), expression(rule.Healthy), expression(rule.Failed), expression(rule.Message)})
+	}
+	return terminal.Table([]string{"KIND", "HEALTHY", "FAILED", "MESSAGE"}, rows)
+}
+
 // plansText returns the trees of all plans, deploy first.
 func plansText(view packageView) string {
 	var b strings.Builder

@@ -77,6 +77,21 @@ func (r Revision) CauseText(wide bool) string {
 	return cause + ": " + listed
 }
 
+// ByText returns who asked for the change, or "-" if that is not known: the field manager, which the writer has chosen; wide adds the object that it wrote. Of
+// a child this is its parent.
+func (r Revision) ByText(wide bool) string {
+	by := text.OneLine(text.Escape(r.By))
+	at := strings.LastIndex(by, "(")
+	switch {
+	case by == "":
+		return "-"
+	case wide || at < 0:
+		return by
+	default:
+		return cmp.Or(strings.TrimSpace(by[:at]), strings.TrimSuffix(by[at+1:], ")"))
+	}
+}
+
 // ResultText returns how the execution ended.
 func (r Revision) ResultText() string {
 	result := cmp.Or(string(r.Outcome), "Running")

@@ -33,7 +33,9 @@ type Start struct {
 	From corev1.ObjectReference
 	// Parameters are the names of the parameters whose values changed.
 	Parameters []string
-	Now        time.Time
+	// By is who has made the change; empty if it is not known, or if there was none.
+	By  string
+	Now time.Time
 }
 
 // Begin returns the history with an execution that has just started. What has not ended is superseded by it. A failed plan that starts again by
@@ -50,7 +52,7 @@ func Begin(entries []kudo.HistoryEntry, s Start) []kudo.HistoryEntry {
 		}
 	}
 	entry := entryOf(entries, s.Execution)
-	entry.Cause = s.Cause
+	entry.Cause, entry.By = s.Cause, s.By
 	entry.StartedTimestamp = &metav1.Time{Time: s.Now.Truncate(time.Second)}
 	if s.From.Name != s.Execution.OperatorVersion.Name {
 		entry.From = s.From.Name

@@ -342,6 +342,7 @@ func (p Parent) child(name string, placed plan.Placed, version *kudo.OperatorVer
 	// Blocking owner deletion requires permission on the owner's finalizers, and the garbage collector does not determine the removal
 	// order.
 	child.OwnerReferences[0].BlockOwnerDeletion = nil
+	child.Spec.ChangedBy = authorOfChild(p.Instance, child)
 	return child, nil
 }
 

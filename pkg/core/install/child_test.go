@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/author"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
@@ -284,6 +285,7 @@ func TestChildIsWholly(t *testing.T) {
 		i.Name, i.OwnerReferences[0].Name, i.Labels[kudo.LabelRoot] = "top.aa.bb", "top.aa", "top"
 		version := operatorVersion("bb", "1.10.0", kudo.UpdatePlan)
 		i.Annotations = map[string]string{kudo.AnnotationVersionContent: plan.ContentDigest(&version.Spec)}
+		i.Spec.ChangedBy = author.With(kudo.ChangeAuthor{Kind: "Instance", Name: "cluster1/top.aa"}, author.Values(VersionOf(i), i.Spec))
 	})
 	if diff := cmp.Diff(&want, got); diff != "" {
 		t.Error(diff)

@@ -51,10 +51,22 @@ func copyOf(o Observation) Decision {
 	prepared, writesOfStatus := takeUp(o, existing)
 	writes = append(writes, writesOfStatus...)
 	changed := overwrite(o, existing, prepared)
-	if !o.Proof.Signed || !equality.Semantic.DeepEqual(existing.Spec, changed.Spec) || !equality.Semantic.DeepEqual(existing.ObjectMeta, changed.ObjectMeta) {
+	if !o.Proof.Signed || !isCopied(existing.Spec, changed.Spec) || !equality.Semantic.DeepEqual(existing.ObjectMeta, changed.ObjectMeta) {
 		writes = append(writes, Write{Kind: Update, Mirror: changed})
 	}
 	return Decision{Writes: append(writes, acknowledge(o.Wanted, changed)...)}
+}
+
+// isCopied reports whether the spec of a mirror is as desired. It may lack authors: an API server with an earlier resource definition drops them. A change of
+// them on the hub has another generation, which the mirror has, too.
+func isCopied(existing, want kudo.InstanceSpec) bool {
+	if existing.ChangedBy == nil {
+		existing.ChangedBy = want.ChangedBy
+	}
+	if existing.RequestedBy == nil {
+		existing.RequestedBy = want.RequestedBy
+	}
+	return equality.Semantic.DeepEqual(existing, want)
 }
 
 // refuses returns a *rights.Refused if an Instance would be installed in a reserved namespace. An Instance that is already installed there

@@ -168,6 +168,9 @@ func writeText(write Write, was *kudo.Instance) string {
 		if is.Spec.SuspendedBy != was.Spec.SuspendedBy {
 			words = append(words, "suspended by "+is.Spec.SuspendedBy)
 		}
+		if !cmp.Equal(is.Spec.ChangedBy, was.Spec.ChangedBy) {
+			words = append(words, "changed by "+is.Spec.ChangedBy.Kind)
+		}
 		if is.Spec.PlanExecution != was.Spec.PlanExecution {
 			words = append(words, fmt.Sprintf("cancel=%t", is.Spec.PlanExecution.Cancel))
 		}
@@ -279,6 +282,12 @@ func TestCopy(t *testing.T) {
 		}, chosen + "update +diagnose=" + strings.Repeat("x", 64)},
 		"a suspension": {func(s *situation) { s.Wanted.Spec.SuspendedBy = "ManagedCluster c" },
 			chosen + "update kafka-1.0.0-abc in apps map[A:1 B:2] suspended by ManagedCluster c"},
+		"an author": {func(s *situation) {
+			s.Wanted.Spec.ChangedBy, s.Mirror.Spec.ChangedBy = &kudo.ChangeAuthor{Kind: "b"}, &kudo.ChangeAuthor{Kind: "a"}
+		}, chosen + "update kafka-1.0.0-abc in apps map[A:1 B:2] changed by b"},
+		"authors that the API server of the cluster drops": {func(s *situation) {
+			s.Wanted.Spec.ChangedBy, s.Wanted.Spec.RequestedBy = &kudo.ChangeAuthor{Kind: "b"}, &kudo.ChangeAuthor{Kind: "b"}
+		}, strings.TrimSpace(chosen)},
 		"another parameter": {func(s *situation) { s.Wanted.Spec.Parameters["A"] = "2" },
 			chosen + "update kafka-1.0.0-abc in apps map[A:2 B:2]"},
 		"another generation":       {func(s *situation) { s.Mirror.Annotations[kudo.AnnotationHubGeneration] = "6" }, chosen + "update +hub-generation=7"},

@@ -118,10 +118,10 @@ func sampleFiles(fsys fs.FS) ([]string, error) {
 	return names, err
 }
 
-// judgeSamples judges the samples by the rules: each has the state in its name, and each rule has a healthy one.
+// judgeSamples judges the samples by the rules: each has the state in its name, and each rule has a healthy one, and a failed one if it has failed.
 func (p *Package) judgeSamples() []Problem {
 	var problems []Problem
-	isHealthy := map[*kudo.HealthRule]bool{}
+	sampled := map[*kudo.HealthRule]map[health.Status]bool{}
 	for _, s := range p.samples {
 		rule := health.RuleOf(p.Version.Health, s.object)
 		if rule == nil {
@@ -130,17 +130,31 @@ func (p *Package) judgeSamples() []Problem {
 			continue
 		}
 		got := health.ByRule(s.object, rule)
-		isHealthy[rule] = isHealthy[rule] || s.want == health.Healthy
+		if sampled[rule] == nil {
+			sampled[rule] = map[health.Status]bool{}
+		}
+		sampled[rule][s.want] = true
 		if got.Status != s.want {
 			problems = append(problems, Problem{File: s.file, Severity: Error,
 				Message: text.Truncate(fmt.Sprintf("the name says %s, but the rule finds %s (correct the rule, or rename the sample): %s", s.want, got.Status, got.Message), messageBytes)})
 		}
 	}
 	for i := range p.Version.Health {
-		if rule := &p.Version.Health[i]; !isHealthy[rule] {
-			problems = append(problems, p.locate(warningAt(fmt.Sprintf("health[%d]", i), "health of %s has no sample of a healthy object: "+
-				"store one as %s/NAME.healthy.yaml, as 'kubectl get -o yaml' prints it", ruleName(rule), healthFolder)))
-		}
+		problems = append(problems, p.missingSamples(fmt.Sprintf("health[%d]", i), &p.Version.Health[i], sampled[&p.Version.Health[i]])...)
 	}
 	return slices.Clip(problems)
+}
+
+// missingSamples warns of the states of a rule at a path that no sample has: without one, an expression that never holds is not noticed.
+func (p *Package) missingSamples(path string, rule *kudo.HealthRule, sampled map[health.Status]bool) []Problem {
+	var problems []Problem
+	if !sampled[health.Healthy] {
+		problems = append(problems, p.locate(warningAt(path, "health of %s has no sample of a healthy object: "+
+			"store one as %s/NAME.healthy.yaml, as 'kubectl get -o yaml' prints it", ruleName(rule), healthFolder)))
+	}
+	if rule.Failed != "" && !sampled[health.Failed] {
+		problems = append(problems, p.locate(warningAt(path+".failed", "failed of health of %s has no sample of an object that has failed: "+
+			"store one as %s/NAME.failed.yaml, as 'kubectl get -o yaml' prints it", ruleName(rule), healthFolder)))
+	}
+	return problems
 }

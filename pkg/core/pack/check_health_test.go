@@ -50,9 +50,13 @@ func TestHealth(t *testing.T) {
 		"no rules, and a folder of that name": {" []", map[string]string{"x.yaml": "x"}, nil},
 		"no sample": {brokerRule, nil, []string{
 			`operator.yaml:14:3: warning: health of "Broker.x.example.com" has no sample of a healthy object: store one as health/NAME.healthy.yaml, as 'kubectl get -o yaml' prints it`,
+			`operator.yaml:17:3: warning: failed of health of "Broker.x.example.com" has no sample of an object that has failed: store one as health/NAME.failed.yaml, as 'kubectl get -o yaml' prints it`,
 		}},
+		"a rule that never fails, and a sample of a healthy object": {"\n- {group: x.example.com, kind: Broker, healthy: self.status.phase == 'Ready'}",
+			map[string]string{"a.healthy.yaml": sample("Ready")}, nil},
 		"another state": {brokerRule, map[string]string{"a.healthy.yaml": sample("Starting")}, []string{
 			"health/a.healthy.yaml: error: the name says Healthy, but the rule finds Progressing (correct the rule, or rename the sample): Broker b: is not healthy yet",
+			`operator.yaml:17:3: warning: failed of health of "Broker.x.example.com" has no sample of an object that has failed: store one as health/NAME.failed.yaml, as 'kubectl get -o yaml' prints it`,
 		}},
 		"no state in the name": {brokerRule, map[string]string{"a.healthy.yaml": sample("Ready"), "b.yaml": sample("Ready"), "healthy.yaml": sample("Ready")}, []string{
 			"health/b.yaml: error: is not a sample: name it NAME.STATE.yaml, where STATE is healthy, progressing or failed",
@@ -60,6 +64,7 @@ func TestHealth(t *testing.T) {
 		}},
 		"another kind": {brokerRule, map[string]string{"a.healthy.yaml": sample("Ready"), "b.healthy.yaml": "{apiVersion: v1, kind: Pod, metadata: {name: p}}"}, []string{
 			`health/b.healthy.yaml: error: no rule in health of operator.yaml judges kind "Pod": add one, or remove the sample`,
+			`operator.yaml:17:3: warning: failed of health of "Broker.x.example.com" has no sample of an object that has failed: store one as health/NAME.failed.yaml, as 'kubectl get -o yaml' prints it`,
 		}},
 		"no object": {brokerRule, map[string]string{"a.healthy.yaml": "- 1"}, []string{
 			"health/a.healthy.yaml: error: is not an object in YAML, as 'kubectl get -o yaml' prints one: ",

@@ -38,6 +38,9 @@ type Choice struct {
 	// Returned is the return that is in force once Start has started.
 	Returned *kudo.Return
 
+	// ChangedBy is who has changed the values that Start takes, and RequestedBy who has requested it, for the history; empty if that is not known.
+	ChangedBy, RequestedBy string
+
 	// Cancel is true if the running execution is to be cancelled.
 	Cancel bool
 

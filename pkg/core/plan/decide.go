@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/author"
 	"github.com/tandem-addons/tandem/pkg/core/former"
 	"github.com/tandem-addons/tandem/pkg/core/suspension"
 	"github.com/tandem-addons/tandem/pkg/core/window"
@@ -136,6 +137,14 @@ func Decide(o Observation) Action {
 	return action
 }
 
+// withAuthors returns a choice to start an execution with the authors that addon-manager has recorded for the desired state.
+func (o Observation) withAuthors(choice Choice) Choice {
+	spec, version := o.Instance.Spec, types.NamespacedName{Namespace: o.Reference.Namespace, Name: o.Reference.Name}
+	choice.ChangedBy = author.Text(spec.ChangedBy, author.Values(version, spec))
+	choice.RequestedBy = author.Text(spec.RequestedBy, author.Request(spec.PlanExecution))
+	return choice
+}
+
 // action returns the action for a choice. The error is why no choice could be made.
 func (o Observation) action(choice Choice, err error) Action {
 	switch {
@@ -146,7 +155,7 @@ func (o Observation) action(choice Choice, err error) Action {
 	case choice.Start != nil && choice.Start.Plan == kudo.CleanupPlan && o.CleanupWait > 0:
 		return o.retryCleanup()
 	case choice.Start != nil:
-		return Action{Kind: ActionStart, Start: choice}
+		return Action{Kind: ActionStart, Start: o.withAuthors(choice)}
 	case choice.Remove && o.isRemoved():
 		return o.FinishRemoval()
 	case choice.Remove:

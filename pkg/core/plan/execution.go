@@ -34,22 +34,42 @@ func Start(status kudo.InstanceStatus, choice Choice, uid types.UID, now time.Ti
 	}
 	started.Former = former.After(status, choice.Before, &execution)
 	started.Returned = former.WithCause(choice.Returned, status, now)
-	started.History = history.Begin(status.History, startOf(status.Execution, &execution, choice.Version, now))
+	started.History = history.Begin(status.History, startOf(status.Execution, &execution, choice, now))
 	execution.Available = started.Whole != nil && !IsAside(started) && (IsAvailable(status) || isUpdating(status))
 	return recordLast(started, choice.Version, kudo.OwedFailed, progress)
 }
 
-// startOf returns what the history records of the start of an execution of version, after the execution before, nil if there was none.
-func startOf(before, execution *kudo.Execution, version *kudo.OperatorVersionSpec, now time.Time) history.Start {
+// startOf returns what the history records of the start of the execution of a choice, after the execution before, nil if there was none.
+func startOf(before, execution *kudo.Execution, choice Choice, now time.Time) history.Start {
 	start, values := history.Start{Execution: execution, Now: now}, Values{}
 	if before != nil {
 		start.From, values = before.OperatorVersion, valuesIn(before)
 	}
-	for _, p := range changedParameters(version.Parameters, values, valuesIn(execution)) {
+	for _, p := range changedParameters(choice.Version.Parameters, values, valuesIn(execution)) {
 		start.Parameters = append(start.Parameters, p.Name)
 	}
 	start.Cause = causeOf(before, execution, len(start.Parameters) > 0)
+	start.By = byOf(start, choice)
 	return start
+}
+
+// byOf returns who has made the change that starts an execution; empty if that is not known, or if nothing was changed on the hub but the OperatorVersion of
+// that name.
+func byOf(start history.Start, choice Choice) string {
+	version := start.Execution.OperatorVersion
+	switch start.Cause {
+	case kudo.CauseRequest:
+		return choice.RequestedBy
+	case kudo.CauseVersion:
+		if start.From.Name == version.Name && start.From.Namespace == version.Namespace && len(start.Parameters) == 0 {
+			return ""
+		}
+		return choice.ChangedBy
+	case kudo.CauseInstall, kudo.CauseParameters, kudo.CauseImageRegistries, kudo.CauseParent:
+		return choice.ChangedBy
+	default:
+		return ""
+	}
 }
 
 // causeOf returns why an execution started after the execution before, nil if there was none. changed is whether it changes values of parameters.

@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/author"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
@@ -110,5 +112,58 @@ func TestHistoryIsUnchangedByProgress(t *testing.T) {
 	o.end(kudo.InProgress)
 	if diff := cmp.Diff(before.History, o.status.History); diff != "" || len(before.History) != 1 {
 		t.Errorf("(-before +after):\n%s", diff)
+	}
+}
+
+func TestHistoryNamesWhoAsked(t *testing.T) {
+	begin := func(o *owing, authors string) string {
+		choice, err := plan.Choose(o.state())
+		if err != nil || choice.Start == nil {
+			t.Fatal(choice, err)
+		}
+		choice.ChangedBy, choice.RequestedBy, _ = strings.Cut(authors, "/")
+		o.status = plan.Start(o.status, choice, "u", noon)
+		last := o.status.History[len(o.status.History)-1]
+		return fmt.Sprintf("%s by %s", last.Cause, last.By)
+	}
+	for what, test := range map[string]struct {
+		play func(o *owing)
+		want string
+	}{
+		"an installation": {func(*owing) {}, "Install by a"},
+		"a version":       {func(o *owing) { o.complete(); o.upgrade() }, "Version by a"},
+		"a parameter":     {func(o *owing) { o.complete(); o.setParameters("SIZE=2") }, "Parameters by a"},
+		"a request":       {func(o *owing) { o.complete(); o.request("deploy", "r") }, "Request by r"},
+		"a removal":       {func(o *owing) { o.complete(); o.spec.Removing = true }, "Removal by "},
+		"a version that is pushed again under its name": {func(o *owing) {
+			o.complete()
+			again := one
+			again.UID = "again"
+			o.versions[again], o.spec.Reference = o.versions[two], again
+		}, "Version by "},
+	} {
+		t.Run(what, func(t *testing.T) {
+			o := newOwing(t)
+			test.play(o)
+			if got := begin(o, "a/r"); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAuthorsOfAnotherStateAreNotRecorded(t *testing.T) {
+	o := plan.Observation{Instance: &kudo.Instance{}, Desired: versionWithExporter("1.0.0"), Reference: one, Now: noon}
+	spec := &o.Instance.Spec
+	named := func(spec kudo.InstanceSpec) author.Change {
+		return author.Values(types.NamespacedName{Namespace: one.Namespace, Name: one.Name}, spec)
+	}
+	spec.ChangedBy = author.With(kudo.ChangeAuthor{Manager: "a", Kind: "Instance", Name: "c/n"}, named(*spec))
+	if got := plan.Decide(o).Start.ChangedBy; got != "a (Instance c/n)" {
+		t.Errorf("%q", got)
+	}
+	spec.Parameters = map[string]string{"SIZE": "7"} // a hub of an earlier release does not record who did this
+	if got := plan.Decide(o).Start.ChangedBy; got != "" {
+		t.Errorf("%q", got)
 	}
 }

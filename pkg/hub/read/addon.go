@@ -96,14 +96,16 @@ func (a *AddOns) configuration(ctx context.Context, state *install.AddOn) (err e
 	return err
 }
 
-// ParametersOf returns the objects that the add-on takes parameters from.
+// ParametersOf returns the objects that the add-on takes parameters from, in the order of its configuration.
 func ParametersOf(state install.AddOn) []client.Object {
 	var objects []client.Object
-	for _, config := range state.DeploymentConfigs {
-		objects = append(objects, config)
+	for _, name := range state.Configuration.DeploymentConfigs {
+		if config := state.DeploymentConfigs[name]; config != nil {
+			objects = append(objects, config)
+		}
 	}
-	for _, config := range state.ConfigMaps {
-		if config != nil {
+	for _, name := range state.Configuration.ConfigMaps {
+		if config := state.ConfigMaps[name]; config != nil {
 			objects = append(objects, config)
 		}
 	}

@@ -40,18 +40,23 @@ func (h *hubPart) answer(ctx context.Context, request string) *kudo.Diagnosis {
 	return d
 }
 
+// controlled returns the metadata of a pod of the standard Deployment, as its ReplicaSet would.
+func (h *hubPart) controlled() metav1.ObjectMeta {
+	const hash = "5f6c"
+	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: h.name + "-app-" + hash, UID: "replica-set", Controller: new(true)}
+	return metav1.ObjectMeta{
+		Namespace: h.namespace, Name: owner.Name + "-1", Labels: map[string]string{"app": h.name, "pod-template-hash": hash}, OwnerReferences: []metav1.OwnerReference{owner},
+	}
+}
+
 // controlledPod creates a pod of the standard Deployment with containers of these names, like its ReplicaSet.
 func (h *hubPart) controlledPod(ctx context.Context, containers ...string) *corev1.Pod {
 	GinkgoHelper()
-	const hash = "5f6c"
-	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: h.name + "-app-" + hash, UID: "replica-set", Controller: new(true)}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: h.namespace, Name: owner.Name + "-1", Labels: map[string]string{"app": h.name, "pod-template-hash": hash}, OwnerReferences: []metav1.OwnerReference{owner},
-	}}
+	pod := &corev1.Pod{ObjectMeta: h.controlled()}
 	for _, name := range containers {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name, Image: "app:1"})
 	}
-	Expect(managed.Create(ctx, pod)).To(Succeed())
+	Eventually(func() error { return managed.Create(ctx, pod) }).Should(Succeed(), "the plan creates its namespace")
 	return pod
 }
 

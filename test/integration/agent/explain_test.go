@@ -25,7 +25,7 @@ var _ = Describe("A step that waits for a workload", func() {
 		h.resolve(ctx)
 		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(HaveSuffix("-app: waiting for its controller to observe it"))
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: h.name + "-app-1", Namespace: h.namespace, Labels: map[string]string{"app": h.name}},
+			ObjectMeta: h.controlled(),
 			Spec: corev1.PodSpec{
 				Containers: []corev1.Container{{Name: "app", Image: "app:1"}},
 				Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
@@ -39,16 +39,21 @@ var _ = Describe("A step that waits for a workload", func() {
 		}
 		Expect(managed.Create(ctx, claim)).To(Succeed())
 		Expect(managed.Create(ctx, pod)).To(Succeed())
+		foreign := h.podOf(ctx, map[string]string{"app": h.name}) // the selector matches it, and no ReplicaSet of the Deployment controls it
+		foreign.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "foreign"}}}}
+		Expect(managed.Status().Update(ctx, foreign)).To(Succeed())
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{
 			Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "12:00: no such host"}}}}
 		Expect(managed.Status().Update(ctx, pod)).To(Succeed())
 		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(
-			HaveSuffix("-app: waiting for its controller to observe it: Pod " + h.namespace + "/" + h.name + "-app-1: container app is waiting: ImagePullBackOff: image app:1" +
+			HaveSuffix("-app: waiting for its controller to observe it: Pod " + h.namespace + "/" + pod.Name + ": container app is waiting: ImagePullBackOff: image app:1" +
 				": PersistentVolumeClaim " + h.namespace + "/" + h.name + ": is not bound: StorageClass nope does not exist"))
 		Expect(h.plan(ctx, "deploy").Status).To(Equal(kudo.Error))
 		h.rollOut(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		Expect(managed.Delete(ctx, pod)).To(Succeed())
+		Expect(managed.Delete(ctx, foreign)).To(Succeed())
 		Expect(managed.Delete(ctx, claim)).To(Succeed())
 		h.finish(ctx)
 	})
@@ -56,7 +61,8 @@ var _ = Describe("A step that waits for a workload", func() {
 	It("says how the containers of a failed Job ended", func(ctx context.Context) {
 		h := newInstance(ctx, single(jobTemplate(`containers: [{name: app, image: "app:1"}]`)), nil)
 		h.resolve(ctx)
-		pod := h.podOf(ctx, h.job(ctx).Spec.Selector.MatchLabels)
+		job := h.job(ctx)
+		pod := h.podOf(ctx, job.Spec.Selector.MatchLabels, metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID, Controller: new(true)})
 		pod.Status.Phase = corev1.PodFailed
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{
 			Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}}}}
@@ -74,7 +80,7 @@ var _ = Describe("A step that waits for a workload", func() {
 		h.resolve(ctx)
 		h.rollOut(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		pod := h.podOf(ctx, map[string]string{"app": h.name})
+		pod := h.controlledPod(ctx, "app")
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 			Name: "app", RestartCount: 3, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}},
@@ -92,7 +98,7 @@ var _ = Describe("A step that waits for a workload", func() {
 	It("says which probe does not pass", func(ctx context.Context) {
 		h := newInstance(ctx, standard(), nil)
 		h.resolve(ctx)
-		pod := h.podOf(ctx, map[string]string{"app": h.name})
+		pod := h.controlledPod(ctx, "app")
 		pod.Status.Phase = corev1.PodRunning
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}}
 		Expect(managed.Status().Update(ctx, pod)).To(Succeed())
@@ -131,11 +137,11 @@ var _ = Describe("A step that waits for a workload", func() {
 	})
 })
 
-// podOf creates a pod of a workload, as its controller would.
-func (h *hubPart) podOf(ctx context.Context, labels map[string]string) *corev1.Pod {
+// podOf creates a pod with labels and owners.
+func (h *hubPart) podOf(ctx context.Context, labels map[string]string, owners ...metav1.OwnerReference) *corev1.Pod {
 	GinkgoHelper()
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: h.name + "-app-1", Namespace: h.namespace, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: h.name + "-app-1", Namespace: h.namespace, Labels: labels, OwnerReferences: owners},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:1"}}},
 	}
 	Eventually(func() error { return managed.Create(ctx, pod) }).Should(Succeed(), "the plan creates its namespace")

@@ -7,8 +7,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/author"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )
 
@@ -100,5 +102,51 @@ var _ = Describe("History", func() {
 
 		h.change(ctx, requests("noop", "by-hand"))
 		Eventually(func() []string { return onHub(ctx) }).Should(Equal([]string{"1 noop Request: Complete"}))
+	})
+
+	// by sets what addon-manager records of a change, and of a request.
+	by := func(s *kudo.InstanceSpec, manager string) {
+		version := types.NamespacedName{Namespace: s.OperatorVersion.Namespace, Name: s.OperatorVersion.Name}
+		of := kudo.ChangeAuthor{Manager: manager, Kind: "AddOnDeploymentConfig", Name: "cluster1/kafka"}
+		s.ChangedBy, s.RequestedBy = author.With(of, author.Values(version, *s)), nil
+		if s.PlanExecution.PlanName != "" {
+			s.RequestedBy = author.With(of, author.Request(s.PlanExecution))
+		}
+	}
+	authors := func(ctx context.Context) (found []string) {
+		for _, entry := range h.get(ctx).Status.History {
+			found = append(found, string(entry.Cause)+" by "+entry.By)
+		}
+		return found
+	}
+
+	It("names who asked for a change or a plan, as addon-manager has recorded it", func(ctx context.Context) {
+		DeferCleanup(runAgent())
+		h = newInstance(ctx, gatePackage(), map[string]string{"KIND": "ConfigMap"})
+		h.change(ctx, func(s *kudo.InstanceSpec) { by(s, "kubectl-addon") })
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.change(ctx, func(s *kudo.InstanceSpec) {
+			requests("noop", "by-hand")(s)
+			by(s, "kubectl\x1b[31m")
+		})
+		Eventually(func() []string { return authors(ctx) }).Should(Equal([]string{
+			"Install by kubectl-addon (AddOnDeploymentConfig cluster1/kafka)", "Request by kubectl^[[31m (AddOnDeploymentConfig cluster1/kafka)",
+		}))
+
+		By("another request, whose author is not recorded")
+		h.change(ctx, requests("noop", "by-hand-again"))
+		Eventually(func() []string { return authors(ctx) }).Should(HaveLen(3))
+		Expect(authors(ctx)[2]).To(Equal("Request by "))
+	})
+
+	It("lacks who asked while the managed cluster's CustomResourceDefinition is older, and the mirror is written once", func(ctx context.Context) {
+		DeferCleanup(runAgent())
+		restore := dropField(ctx, "changedBy")
+		h = newInstance(ctx, gatePackage(), map[string]string{"KIND": "ConfigMap"})
+		h.change(ctx, func(s *kudo.InstanceSpec) { by(s, "kubectl-addon") })
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(authors(ctx)).To(Equal([]string{"Install by "}))
+		rests(ctx)
+		restore(ctx)
 	})
 })

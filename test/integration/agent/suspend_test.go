@@ -195,9 +195,9 @@ func dropField(ctx context.Context, name string) (restore func(context.Context))
 	keeps := func(ctx context.Context) bool { // the API server applies a definition a moment later
 		GinkgoHelper()
 		probe := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}}
-		probe.Spec.Suspend, probe.Spec.SuspendedBy = true, "probe"
+		probe.Spec.Suspend, probe.Spec.SuspendedBy, probe.Spec.ChangedBy = true, "probe", &kudo.ChangeAuthor{Kind: "Instance", Name: "probe"}
 		Expect(managed.Create(ctx, probe, client.DryRunAll)).To(Succeed())
-		return probe.Spec.Suspend && probe.Spec.SuspendedBy != ""
+		return probe.Spec.Suspend && probe.Spec.SuspendedBy != "" && probe.Spec.ChangedBy != nil
 	}
 	var definition map[string]any
 	edit(ctx, func(version map[string]any) {

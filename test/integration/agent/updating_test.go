@@ -9,8 +9,10 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -174,9 +176,10 @@ var _ = Describe("An add-on that a plan updates", func() {
 	It("is available with one ready pod of a StatefulSet, and not with one that crash-loops", func(ctx context.Context) {
 		spec := standard()
 		spec.Templates["app.yaml"] = setTemplate
+		set := &appsv1.StatefulSet{}
 		ready := func(ctx context.Context, pods int32) {
 			GinkgoHelper()
-			set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + "-set"}}
+			set.Namespace, set.Name = h.namespace, h.name+"-set"
 			Eventually(func() error {
 				return environment.EditStatus(ctx, managed, set, func(s *appsv1.StatefulSet) {
 					s.Status = appsv1.StatefulSetStatus{ObservedGeneration: s.Generation, Replicas: *s.Spec.Replicas, UpdatedReplicas: *s.Spec.Replicas,
@@ -190,13 +193,24 @@ var _ = Describe("An add-on that a plan updates", func() {
 		ready(ctx, 1)
 		Consistently(now(ctx)).Should(updating)
 
-		By("a pod that fails repeatedly")
-		pod := h.podOf(ctx, map[string]string{"app": h.name})
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-			Name: "app", RestartCount: 3, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
-			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}},
-		}}
-		Expect(managed.Status().Update(ctx, pod)).To(Succeed())
+		By("a pod that fails repeatedly, first of another workload")
+		fails := func(ctx context.Context, owners ...metav1.OwnerReference) *corev1.Pod {
+			GinkgoHelper()
+			pod := h.podOf(ctx, map[string]string{"app": h.name}, owners...)
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: "app", RestartCount: 3, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}},
+			}}
+			Expect(managed.Status().Update(ctx, pod)).To(Succeed())
+			return pod
+		}
+		foreign := fails(ctx)
+		Consistently(now(ctx), "6s").Should(updating)
+		Expect(managed.Delete(ctx, foreign)).To(Succeed())
+		Eventually(func() bool {
+			return apierrors.IsNotFound(managed.Get(ctx, client.ObjectKeyFromObject(foreign), foreign))
+		}).Should(BeTrue())
+		pod := fails(ctx, metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: set.Name, UID: set.UID, Controller: new(true)})
 		Eventually(now(ctx)).Should(is(metav1.ConditionFalse, kudo.ReasonUnhealthy, "container app restarts: CrashLoopBackOff (image app:1, more than 1 restart): exited with code 3 (Error)"))
 		Expect(managed.Delete(ctx, pod)).To(Succeed())
 		Eventually(now(ctx)).Should(updating)

@@ -44,6 +44,8 @@ var _ = Describe("The add-on controller", func() {
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 
 		instance := get(ctx, instanceOf(kafka))
+		Expect(instance.Spec.ChangedBy).To(HaveField("Kind", "ManagedClusterAddOn"))
+		instance.Spec.ChangedBy = nil
 		Expect(instance.Spec).To(Equal(kudo.InstanceSpec{
 			OperatorVersion:  corev1.ObjectReference{Namespace: packages, Name: version.Name},
 			Parameters:       map[string]string{},

@@ -55,18 +55,21 @@ var allowed = map[string]map[string][]string{
 		instance: {
 			`.metadata.ownerReferences`, `.metadata.annotations.kudo.dev/allow-deletion`,
 			`.spec.operatorVersion`, `.spec.parameters`, `.spec.parametersFrom`, `.spec.imageRegistries`, `.spec.installNamespace`, `.spec.windows`, `.spec.healthyFor`,
-			`.spec.onFailure`,
+			`.spec.onFailure`, `.spec.changedBy`,
 		},
 	},
 	"addon-manager-instance": {
-		instance: {`.metadata.finalizers`, `.spec.planExecution.uid`, `.spec.cluster`, `.spec.clusterWindows`, `.spec.suspendedBy`, `.status.conditions[type="Resolved"]`},
+		instance: {
+			`.metadata.finalizers`, `.spec.planExecution.uid`, `.spec.cluster`, `.spec.clusterWindows`, `.spec.suspendedBy`, `.spec.changedBy`,
+			`.spec.requestedBy`, `.status.conditions[type="Resolved"]`,
+		},
 	},
 	// On a child the data from its parent, on the parent the answers to its tasks.
 	"addon-manager-children": {instance: {
 		`.metadata.labels.kudo.dev/root`, `.metadata.ownerReferences`, `.metadata.annotations.kudo.dev/force-release`,
 		`.metadata.annotations.kudo.dev/allow-deletion`, `.metadata.annotations.kudo.dev/operator-version-content`,
 		`.spec.operatorVersion`, `.spec.parameters`, `.spec.parametersFrom`, `.spec.imageRegistries`, `.spec.installNamespace`, `.spec.serviceAccountName`,
-		`.spec.planExecution`,
+		`.spec.planExecution`, `.spec.changedBy`,
 		`.status.children`,
 	}},
 	"addon-agent-availability": {addOn: {`.status.conditions[type="Available"]`}},

@@ -65,6 +65,12 @@ type HistoryEntry struct {
 	// +optional
 	Cause HistoryCause `json:"cause,omitempty"`
 
+	// by is the field manager on the hub that made the change, and the object that it wrote: MANAGER (KIND NAME). The manager is named as the writer named itself:
+	// any writer can choose any name, and only the audit log of the API server has users. It is empty if it is not known, and for causes that are no change.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	By string `json:"by,omitempty"`
+
 	// operatorVersion is the OperatorVersion of the execution: namespace, name and uid on the hub.
 	// +optional
 	OperatorVersion corev1.ObjectReference `json:"operatorVersion,omitzero"`
@@ -104,4 +110,30 @@ type HistoryEntry struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
+}
+
+// ChangeAuthor is who has made a change on the hub, according to the managed fields of the object.
+type ChangeAuthor struct {
+	// manager is the field manager, as the writer named itself: any writer can choose any name. It is empty if the object is the parent of a child, whose
+	// spec addon-manager writes.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Manager string `json:"manager,omitempty"`
+
+	// kind is the kind of the object that was changed.
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// name is the name of the object that was changed, after its namespace and a slash if it has one.
+	// +kubebuilder:validation:MaxLength=317
+	Name string `json:"name"`
+
+	// time is the time of the manager's last write of these fields.
+	// +optional
+	Time *metav1.Time `json:"time,omitempty"`
+
+	// change is a digest of what was changed, and of the other fields: addon-manager determines the author again if it does not match.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Change string `json:"change,omitempty"`
 }

@@ -79,6 +79,17 @@ type InstanceSpec struct {
 	// +kubebuilder:validation:MaxLength=8192
 	SuspendedBy string `json:"suspendedBy,omitempty"`
 
+	// changedBy is who has changed the OperatorVersion, the parameters or the image registries last: for an add-on the writer of the object that addon-manager
+	// takes them from, for a child its parent, else the writer of the Instance. It is for the history, and affects no plan. addon-manager sets it together with a
+	// change, and reverts other changes. Not part of KUDO's API.
+	// +optional
+	ChangedBy *ChangeAuthor `json:"changedBy,omitempty"`
+
+	// requestedBy is who has requested the plan of planExecution. It is for the history, and affects no plan. addon-manager sets it while the request is not
+	// handled. Not part of KUDO's API.
+	// +optional
+	RequestedBy *ChangeAuthor `json:"requestedBy,omitempty"`
+
 	// windows are the maintenance windows in which plans may start, in YAML: see docs/operations.md. A plan that has started continues, and the Instance can
 	// always be removed. addon-manager sets it on the Instance of an add-on, from the annotation of its AddOnDeploymentConfig; users set it on others. It does not
 	// apply to children. Not part of KUDO's API.
