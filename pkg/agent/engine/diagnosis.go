@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,7 +28,11 @@ import (
 
 // withDiagnosis returns a status with the answer to the request for a diagnosis, and when to look at it again; zero means never.
 func (p *pass) withDiagnosis(ctx context.Context, o plan.Observation, status kudo.InstanceStatus) (kudo.InstanceStatus, time.Duration) {
-	decision := diagnosis.Decide(diagnosis.RequestOf(o.Instance), status.Diagnosis, p.clock())
+	request := diagnosis.RequestOf(o.Instance)
+	if dropped, _ := p.dropped.Get(o.Instance.UID); request != "" && dropped == request && status.Diagnosis == nil {
+		return status, 0
+	}
+	decision := diagnosis.Decide(request, status.Diagnosis, p.clock())
 	if decision.Next == nil {
 		status.Diagnosis = nil
 		return status, decision.After
@@ -44,6 +49,19 @@ func (p *pass) withDiagnosis(ctx context.Context, o plan.Observation, status kud
 	status.Diagnosis = new(diagnosis.Bound(p.view.Masker().Diagnosis(d))) // masks can lengthen an earlier answer, too
 	return status, decision.After
 }
+
+// noteDropped emits an event if the API server of the managed cluster has not stored the answer in a status, and remembers its request.
+func (p *pass) noteDropped(written *kudo.Instance, status kudo.InstanceStatus) {
+	if status.Diagnosis == nil || written.Status.Diagnosis != nil {
+		return
+	}
+	p.dropped.Add(written.UID, status.Diagnosis.Request)
+	p.events.Eventf(written, nil, corev1.EventTypeWarning, eventDiagnosisDropped, "Diagnose", "the API server drops the diagnosis that was requested at %s: "+
+		"CustomResourceDefinition instances.kudo.dev is older than this agent; apply the one of this version, and ask again", status.Diagnosis.Request)
+}
+
+// eventDiagnosisDropped is the reason of the event of an answer that is not stored.
+const eventDiagnosisDropped = "DiagnosisDropped"
 
 // diagnose reads the pods of the workloads of an Instance, the Events about both, and the logs of the pods.
 func (p *pass) diagnose(ctx context.Context, o plan.Observation, inventory []kudo.InventoryEntry, d *kudo.Diagnosis) {
@@ -222,7 +240,7 @@ func (p *pass) explain(ctx context.Context, x *execution, placed plan.Placed, ob
 		outcome.Message += p.creationFailure(ctx, workload, pods)
 		return outcome
 	}
-	outcome.Message += ": " + why + p.failureText(ctx, pod)
+	outcome.Message = strings.TrimSuffix(outcome.Message, ".") + ": " + why + p.failureText(ctx, pod)
 	if claim := plan.FirstUnboundClaim(p.claimsOf(ctx, pod)); claim.Status != health.Healthy {
 		outcome.Message += ": " + claim.Message
 		if claim.Blocked && late {

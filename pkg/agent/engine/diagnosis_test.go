@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -19,7 +20,7 @@ import (
 func TestAnAnswerKeepsItsLimitsWhenValuesChange(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	request := now.Format(time.RFC3339)
-	p := &pass{engine: &engine{clock: func() time.Time { return now }}, view: secret.View{Values: sensitive.Values{"PASSWORD": "abcd"}}}
+	p := &pass{engine: &engine{clock: func() time.Time { return now }, dropped: lru.New(1)}, view: secret.View{Values: sensitive.Values{"PASSWORD": "abcd"}}}
 	instance := &kudo.Instance{}
 	metav1.SetMetaDataAnnotation(&instance.ObjectMeta, kudo.AnnotationDiagnose, request)
 	status := kudo.InstanceStatus{Diagnosis: &kudo.Diagnosis{

@@ -86,6 +86,9 @@ type engine struct {
 	// worded holds when only messages of a status were written last, by the uid of the Instance. A forgotten entry only costs a write.
 	worded *lru.Cache
 
+	// dropped has the last requests for a diagnosis, by the uid of the Instance, whose answer the API server has dropped: they are not answered again.
+	dropped *lru.Cache
+
 	// soaks hold what is remembered of the last look at an Instance that has to be healthy for a time, by its uid. startTime is when the process began.
 	soaks     *lru.Cache
 	startTime time.Time
@@ -181,7 +184,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 
 		signer: o.Signer, secrets: o.Secrets, windows: o.Windows, drafts: lru.New(maxRemembered), started: lru.New(maxRemembered), worded: lru.New(maxRemembered), writes: o.Writes,
 		budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), progressDelay: cmp.Or(o.ProgressDelay, progressDelay),
-		policy: o.Rights, bindings: keeper, identities: acting, soaks: lru.New(maxRemembered), startTime: time.Now(),
+		policy: o.Rights, bindings: keeper, identities: acting, soaks: lru.New(maxRemembered), dropped: lru.New(maxRemembered), startTime: time.Now(),
 
 		contents: content.NewFiles(local.GetAPIReader(), content.FileDelay), charts: charts.New(o.Charts, found.discovery, o.Namespace, measured.render), rendered: o.Rendered,
 

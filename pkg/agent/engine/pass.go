@@ -97,6 +97,7 @@ func (p *pass) run(ctx context.Context, instance *kudo.Instance) (written *kudo.
 	written, err = p.commit(ctx, observed, instance.Status, status)
 	if written != nil {
 		p.remark(instance, done)
+		p.noteDropped(written, status)
 	}
 	if err != nil { // what it remembers is not recorded
 		p.soaks.Remove(instance.UID)

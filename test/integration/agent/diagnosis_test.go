@@ -13,8 +13,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/integration/environment"
@@ -239,6 +242,42 @@ var _ = Describe("A request for a diagnosis", func() {
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.Suspend = true }) // any event
 		Eventually(func() *kudo.Diagnosis { return h.get(ctx).Status.Diagnosis }).Should(And(
 			HaveField("Request", request), HaveField("Pods", BeEmpty()), HaveField("Message", ContainSubstring("was dropped one hour after"))))
+		h.finish(ctx)
+	})
+
+	It("is not gathered again and again while the managed cluster's CustomResourceDefinition is older, and an event says so", func(ctx context.Context) {
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		restore := dropFieldOf(ctx, "status", "diagnosis", func(ctx context.Context) bool {
+			var probe *kudo.Instance
+			Eventually(func() error { // its agent writes, too
+				if probe = h.mirror(ctx); probe == nil { // after the spec
+					return nil
+				}
+				probe.Status.Diagnosis = &kudo.Diagnosis{Request: "probe", Time: metav1.Now()}
+				return managed.Status().Update(ctx, probe, client.DryRunAll)
+			}).Should(Succeed())
+			return probe == nil || probe.Status.Diagnosis != nil
+		})
+		request := now()
+		h.ask(ctx, request)
+		notes := func() (notes []string) {
+			events := &eventsv1.EventList{}
+			Expect(managed.List(ctx, events)).To(Succeed())
+			for _, e := range events.Items {
+				if e.Reason == "DiagnosisDropped" && e.Regarding.UID == h.mirror(ctx).UID {
+					notes = append(notes, e.Note)
+				}
+			}
+			return notes
+		}
+		Eventually(notes).Should(ConsistOf(ContainSubstring("drops the diagnosis that was requested at " + request)))
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Suspend = true }) // another pass
+		Eventually(func() string { return waitCondition(ctx, h).Reason }).Should(Equal(kudo.ReasonSuspended))
+		Consistently(notes).Should(HaveLen(1))
+
+		restore(ctx)
 		h.finish(ctx)
 	})
 })

@@ -178,7 +178,20 @@ var _ = Describe("A suspended Instance", func() {
 // dropField removes a field of the spec from the definition of Instances on the managed cluster, and returns what restores it.
 func dropField(ctx context.Context, name string) (restore func(context.Context)) {
 	GinkgoHelper()
-	field := []string{"schema", "openAPIV3Schema", "properties", "spec", "properties", name}
+	keeps := func(ctx context.Context) bool { // the API server applies a definition a moment later
+		GinkgoHelper()
+		probe := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}}
+		probe.Spec.Suspend, probe.Spec.SuspendedBy, probe.Spec.ChangedBy = true, "probe", &kudo.ChangeAuthor{Kind: "Instance", Name: "probe"}
+		Expect(managed.Create(ctx, probe, client.DryRunAll)).To(Succeed())
+		return probe.Spec.Suspend && probe.Spec.SuspendedBy != "" && probe.Spec.ChangedBy != nil
+	}
+	return dropFieldOf(ctx, "spec", name, keeps)
+}
+
+// dropFieldOf removes a field of the spec or the status. keeps reports whether the API server stores it.
+func dropFieldOf(ctx context.Context, part, name string, keeps func(context.Context) bool) (restore func(context.Context)) {
+	GinkgoHelper()
+	field := []string{"schema", "openAPIV3Schema", "properties", part, "properties", name}
 	edit := func(ctx context.Context, change func(version map[string]any)) {
 		GinkgoHelper()
 		definition := &unstructured.Unstructured{}
@@ -191,13 +204,6 @@ func dropField(ctx context.Context, name string) (restore func(context.Context))
 		}
 		Expect(unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions")).To(Succeed())
 		Expect(managed.Update(ctx, definition)).To(Succeed())
-	}
-	keeps := func(ctx context.Context) bool { // the API server applies a definition a moment later
-		GinkgoHelper()
-		probe := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}}
-		probe.Spec.Suspend, probe.Spec.SuspendedBy, probe.Spec.ChangedBy = true, "probe", &kudo.ChangeAuthor{Kind: "Instance", Name: "probe"}
-		Expect(managed.Create(ctx, probe, client.DryRunAll)).To(Succeed())
-		return probe.Spec.Suspend && probe.Spec.SuspendedBy != "" && probe.Spec.ChangedBy != nil
 	}
 	var definition map[string]any
 	edit(ctx, func(version map[string]any) {
