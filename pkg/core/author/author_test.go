@@ -42,7 +42,7 @@ func TestTheLastWriterOfThePartIsTheAuthor(t *testing.T) {
 		values, request, creation string
 	}{
 		"one writer":                             {"Instance", []metav1.ManagedFieldsEntry{entry("a", 0, parameters)}, "a", "", "a"},
-		"the newest of two":                      {"Instance", []metav1.ManagedFieldsEntry{entry("b", 2, version), entry("a", 1, parameters)}, "b", "", "b"},
+		"the latest of two":                      {"Instance", []metav1.ManagedFieldsEntry{entry("b", 2, version), entry("a", 1, parameters)}, "b", "", "b"},
 		"a later write of labels":                {"Instance", []metav1.ManagedFieldsEntry{entry("a", 0, parameters), entry("b", 2, labels)}, "a", "", "a"},
 		"a later suspension":                     {"Instance", []metav1.ManagedFieldsEntry{entry("a", 0, parameters), entry("b", 2, suspended)}, "a", "", "b"},
 		"a request beside a change":              {"Instance", []metav1.ManagedFieldsEntry{entry("a", 0, parameters), entry("b", 2, request)}, "a", "b", "b"},
@@ -81,7 +81,7 @@ func TestTheLatestAuthorIsChosen(t *testing.T) {
 	}{
 		"none":                      {nil, ""},
 		"none that is known":        {make([]kudo.ChangeAuthor, 2), ""},
-		"the newest":                {[]kudo.ChangeAuthor{of("a", 0), of("b", 2), {}, of("c", 1)}, "b"},
+		"the latest":                {[]kudo.ChangeAuthor{of("a", 0), of("b", 2), {}, of("c", 1)}, "b"},
 		"the first of the same age": {[]kudo.ChangeAuthor{of("a", 1), of("b", 1)}, "a"},
 	} {
 		if got := Latest(test.authors); got.Name != test.want {

@@ -99,6 +99,9 @@ func content(o *unstructured.Unstructured) (string, error) {
 	for _, field := range []string{"reset", "unhealthySeconds"} { // a fault may have made the Instance unhealthy for a while
 		unstructured.RemoveNestedField(o.Object, "status", "soak", field)
 	}
+	for _, field := range []string{"changedBy", "requestedBy"} { // they have times, and digests of these
+		unstructured.RemoveNestedField(o.Object, "spec", field)
+	}
 	if kudo.IsMirror(o) { // maintenance windows reach it before the rest of a change, or with it
 		unstructured.RemoveNestedField(o.Object, "metadata", "generation")
 	}
