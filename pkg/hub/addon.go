@@ -226,7 +226,11 @@ func (a *addOns) authorOf(ctx context.Context, state install.AddOn, want *kudo.I
 			found[i] = writers.Creation
 		}
 	}
-	return author.With(author.Latest(found), author.Values(install.VersionOf(want), want.Spec)), nil
+	latest := author.Latest(found)
+	if own != nil {
+		latest = author.Newer(latest, own.Spec.ChangedBy, time.Now())
+	}
+	return author.With(latest, author.Values(install.VersionOf(want), want.Spec)), nil
 }
 
 // checkAbsent checks with a live read that no Instance of that name exists before the first apply, which would take over a user's Instance

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -107,9 +108,6 @@ func (i *instances) resolve(ctx context.Context, instance *kudo.Instance, detach
 	if err != nil || detached && !state.Unmanaged {
 		return err
 	}
-	if recorded, err := i.recordAuthors(ctx, state); recorded || err != nil {
-		return err
-	}
 	var dropped error
 	for _, field := range []struct {
 		record func(context.Context, install.Instance) (bool, error)
@@ -125,6 +123,9 @@ func (i *instances) resolve(ctx context.Context, instance *kudo.Instance, detach
 			return err
 		}
 		*field.is, dropped = err != nil, cmp.Or(dropped, err)
+	}
+	if recorded, err := i.recordAuthors(ctx, state); recorded || err != nil {
+		return err
 	}
 	return cmp.Or(i.judge(ctx, state), dropped)
 }
@@ -223,7 +224,7 @@ func (i *instances) recordWindows(ctx context.Context, state install.Instance) (
 }
 
 // recordAuthors writes to the Instance's spec who has changed it or requested a plan, if that is to be determined, and reports whether it did. An API server
-// with an earlier resource definition does not store it, and nothing depends on it.
+// with an earlier resource definition does not store it, another policy may refuse it, and nothing depends on it.
 func (i *instances) recordAuthors(ctx context.Context, state install.Instance) (bool, error) {
 	instance := state.Instance
 	if state.Unmanaged || !install.LacksAuthor(instance) && !install.LacksRequester(instance) {
@@ -238,7 +239,7 @@ func (i *instances) recordAuthors(ctx context.Context, state install.Instance) (
 		return false, staleCacheConflict(instance, "has changed")
 	}
 	var operations []apply.Operation
-	for _, change := range install.AuthorsOf(instance, author.WritersOf("Instance", current)) {
+	for _, change := range install.AuthorsOf(instance, author.WritersOf("Instance", current), time.Now()) {
 		operation := apply.Operation{Op: "add", Path: "/spec/" + change.Field, Value: change.Author}
 		if change.Author == nil {
 			operation = apply.Operation{Op: "remove", Path: operation.Path}
@@ -248,7 +249,12 @@ func (i *instances) recordAuthors(ctx context.Context, state install.Instance) (
 	if len(operations) == 0 {
 		return false, nil
 	}
-	return apply.PatchSpec(ctx, i.client, instance, operations, client.FieldOwner(ManagerInstance))
+	recorded, err := apply.PatchSpec(ctx, i.client, instance, operations, client.FieldOwner(ManagerInstance))
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		ctrl.LoggerFrom(ctx).Error(err, "the history will not say who has changed the Instance")
+		return false, nil
+	}
+	return recorded, err
 }
 
 // act updates the manual plan request, and sets the finalizer before the Instance first becomes Resolved. The agent runs nothing before

@@ -32,6 +32,14 @@ var _ = Describe("A rollout on a hub with OCM whose canary fails", Label("ocm"),
 			d.Spec.InstallStrategy = rollingOut(shops, concurrency, version, shopConfig())
 		})
 	}
+	soaks := func(ctx context.Context, healthyFor string) {
+		GinkgoHelper()
+		f.edit(ctx, shop, func(d *addonv1alpha1.ClusterManagementAddOn) { d.Annotations[kudo.AnnotationHealthyFor] = healthyFor })
+		for _, name := range f.names {
+			Eventually(func() string { return f.instance(ctx, name, shop).Spec.HealthyFor.Duration.String() }).
+				WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Equal(healthyFor), name)
+		}
+	}
 	// hasReturned waits until cluster1 has returned from a version for that cause, and expects that the other clusters never get it.
 	hasReturned := func(ctx context.Context, version, cause string) {
 		GinkgoHelper()
@@ -80,6 +88,7 @@ var _ = Describe("A rollout on a hub with OCM whose canary fails", Label("ocm"),
 	})
 
 	It("has a canary that crashes after its plan return, and does not continue", func(ctx SpecContext) {
+		soaks(ctx, "40s") // long enough for this spec on a busy machine
 		rollOut(ctx, third, "1")
 		Eventually(func() string { return f.instance(ctx, "cluster1", shop).Status.Whole.Version }).
 			WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Equal("3.0.0"))
@@ -112,6 +121,7 @@ var _ = Describe("A rollout on a hub with OCM whose canary fails", Label("ocm"),
 				}
 			})
 		}
+		soaks(ctx, "10s")
 		suspend("the shop is being audited")
 		rollOut(ctx, fourth, "1")
 		Eventually(func() *metav1.Condition {

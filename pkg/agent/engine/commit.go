@@ -119,7 +119,7 @@ func resultOf(action plan.Action) result {
 
 // statusOf adds the conditions and the observed generation to the status, and returns when to reconcile again. It delays a write that only
 // changes messages if they were written recently, or if too many Instances progress at the same time: the message about a Deployment with many
-// pods, or about one that another writer changes all the time, is never the same. Outcomes of tasks are written immediately. worded is when this process
+// pods, or about one that another writer changes all the time, is never the same. Outcomes of tasks are written immediately, and a removal paces itself. worded is when this process
 // last wrote only messages.
 func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, worded time.Time, admit func() bool) (kudo.InstanceStatus, time.Duration) {
 	if r.postponed && !r.losesAvailability(stored) {
@@ -140,7 +140,7 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, worded 
 	}
 	setOrRemove(&status, kudo.ConditionStalled, plan.Stalled(status, r.ready), o.Now)
 	setRequest(&status, o.LastRequest(status), o.Now)
-	if !plan.OnlyMessagesDiffer(stored, status) || equality.Semantic.DeepEqual(stored, status) {
+	if o.Instance.IsRemoving() || !plan.OnlyMessagesDiffer(stored, status) || equality.Semantic.DeepEqual(stored, status) {
 		return status, r.after
 	}
 	if r.paced {

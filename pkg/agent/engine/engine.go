@@ -83,8 +83,10 @@ type engine struct {
 	// started holds the executions that have just started, by the uid of the Instance. A forgotten entry only costs an event.
 	started *lru.Cache
 
-	// worded holds when only messages of a status were written last, by the uid of the Instance. A forgotten entry only costs a write.
-	worded *lru.Cache
+	// worded holds when only messages of a status were written last, by the uid of the Instance. A forgotten entry only costs a write. restBudget admits these
+	// writes of Instances without a running plan.
+	worded     *lru.Cache
+	restBudget flowcontrol.RateLimiter
 
 	// dropped has the last requests for a diagnosis, by the uid of the Instance, whose answer the API server has dropped: they are not answered again.
 	dropped *lru.Cache
@@ -184,7 +186,8 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 
 		signer: o.Signer, secrets: o.Secrets, windows: o.Windows, drafts: lru.New(maxRemembered), started: lru.New(maxRemembered), worded: lru.New(maxRemembered), writes: o.Writes,
 		budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), progressDelay: cmp.Or(o.ProgressDelay, progressDelay),
-		policy: o.Rights, bindings: keeper, identities: acting, soaks: lru.New(maxRemembered), dropped: lru.New(maxRemembered), startTime: time.Now(),
+		restBudget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst),
+		policy:     o.Rights, bindings: keeper, identities: acting, soaks: lru.New(maxRemembered), dropped: lru.New(maxRemembered), startTime: time.Now(),
 
 		contents: content.NewFiles(local.GetAPIReader(), content.FileDelay), charts: charts.New(o.Charts, found.discovery, o.Namespace, measured.render), rendered: o.Rendered,
 

@@ -88,7 +88,11 @@ func (p *pass) run(ctx context.Context, instance *kudo.Instance) (written *kudo.
 		return nil, reconcile.Result{}, err
 	}
 	done = done.withRemark(p.view.Refused).mask(p.view.Masker())
-	status, after := done.statusOf(observed, instance.Status, p.lastWorded(instance), p.budget.TryAccept)
+	budget := p.restBudget
+	if done.paced {
+		budget = p.budget
+	}
+	status, after := done.statusOf(observed, instance.Status, p.lastWorded(instance), budget.TryAccept)
 	status, again := p.withDiagnosis(ctx, observed, status)
 	status, look := p.withSoak(ctx, observed, status)
 	after = soonest(after, p.view.After, again, look, p.untilWindow(observed, status))

@@ -64,7 +64,7 @@ const progressDelay = 500 * time.Millisecond
 // minimum is at least one.
 var messageInterval = pace.Interval{Min: 2 * time.Second, Retry: recheckInterval, Max: time.Minute}
 
-// The budget of all these writes.
+// The budgets of all these writes: one during plans and removals, and one at rest.
 const (
 	progressQPS   = 2
 	progressBurst = 5

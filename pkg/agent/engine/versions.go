@@ -86,8 +86,8 @@ func (e *engine) formerVersion(ctx context.Context, o plan.Observation) (*kudo.O
 		return nil, nil
 	}
 	version, err := e.filledVersion(ctx, o.Instance, mirror.VersionName(record.OperatorVersion))
-	if lost := (*content.Error)(nil); version == nil || errors.As(err, &lost) {
-		return nil, nil
+	if lost := (*content.Error)(nil); version == nil && err == nil || errors.As(err, &lost) || err != nil && !hasFailed {
+		return nil, nil // what only a failure needs stops no plan that runs
 	}
 	if err != nil {
 		return nil, err

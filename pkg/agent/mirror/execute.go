@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/mirror"
 )
@@ -41,7 +43,12 @@ func (m *reconciler) write(ctx context.Context, wanted *kudo.Instance, write mir
 		return m.create(ctx, wanted, changed)
 	case mirror.RestoreVersion:
 		key := types.NamespacedName{Namespace: write.Version.Namespace, Name: write.Version.Name}
-		return client.IgnoreNotFound(m.ensureVersion(ctx, key, changed.Namespace))
+		err := m.ensureVersion(ctx, key, changed.Namespace)
+		if lost := (*content.Error)(nil); err != nil && write.Optional && (apierrors.IsForbidden(err) || errors.As(err, &lost)) {
+			ctrl.LoggerFrom(ctx).Info("the Instance cannot return to its former version, which cannot be read", "operatorVersion", key, "reason", err.Error())
+			return nil
+		}
+		return client.IgnoreNotFound(err)
 	case mirror.UpdateStatus:
 		return m.writeStatus(ctx, changed)
 	case mirror.Delete:

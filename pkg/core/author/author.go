@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,6 +36,7 @@ var (
 	ofValues  = part{"f:spec", []string{"f:operatorVersion", "f:parameters", "f:parametersFrom", "f:imageRegistries"}}
 	ofRequest = part{"f:spec", []string{"f:planExecution"}}
 	ofConfigs = part{"f:spec", []string{"f:supportedConfigs", "f:defaultConfigs", "f:configs"}}
+	ofConfig  = part{"f:spec", []string{"f:customizedVariables", "f:registries"}}
 	ofSpec    = part{Within: "f:spec"}
 	ofData    = part{Within: "f:data"}
 )
@@ -56,11 +58,11 @@ func WritersOf(kind string, o metav1.Object) Writers {
 	case "Instance":
 		values = ofValues
 	case "AddOnDeploymentConfig":
-		values = ofSpec
+		values = ofConfig
 	case "ConfigMap":
 		values = ofData
 	}
-	entries := foreign(o.GetManagedFields())
+	entries := foreign(kind, o.GetManagedFields())
 	found := Writers{Values: authorOf(kind, o, last(entries, values)), Request: authorOf(kind, o, last(entries, ofRequest))}
 	created := last(entries, ofSpec)
 	if created == nil && len(entries) > 0 {
@@ -70,10 +72,12 @@ func WritersOf(kind string, o metav1.Object) Writers {
 	return found
 }
 
-// foreign returns the entries of other writers than addon-manager and the agents, the oldest first, without those of subresources.
-func foreign(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+// foreign returns the entries of other writers than addon-manager and the agents, the oldest first, without those of subresources. These two write only some
+// kinds: in others, their names are those of writers who hide.
+func foreign(kind string, entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	writesOwn := kind == "Instance" || kind == "ManagedClusterAddOn" || kind == "ClusterManagementAddOn"
 	kept := slices.DeleteFunc(slices.Clone(entries), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Subresource != "" || e.Time == nil || isOwn(e.Manager)
+		return e.Subresource != "" || e.Time == nil || writesOwn && isOwn(e.Manager)
 	})
 	slices.SortStableFunc(kept, func(a, b metav1.ManagedFieldsEntry) int { return a.Time.Compare(b.Time.Time) })
 	return kept
@@ -144,6 +148,22 @@ func Latest(authors []kudo.ChangeAuthor) kudo.ChangeAuthor {
 		}
 	}
 	return latest
+}
+
+// repeated is how long after a write the same writer may have written again: times have whole seconds.
+const repeated = 10 * time.Second
+
+// Newer returns the author of a change after the recorded one of another change, which may be nil. It is the zero value if the author has not written since, so
+// that another writer must have: one that only removes fields leaves no trace.
+func Newer(a kudo.ChangeAuthor, recorded *kudo.ChangeAuthor, now time.Time) kudo.ChangeAuthor {
+	if recorded == nil || recorded.Time == nil || a.Time == nil {
+		return a
+	}
+	isSame := a.Manager == recorded.Manager && a.Kind == recorded.Kind && a.Name == recorded.Name && a.Time.Equal(recorded.Time)
+	if a.Time.Before(recorded.Time) || isSame && now.Sub(a.Time.Time) > repeated {
+		return kudo.ChangeAuthor{}
+	}
+	return a
 }
 
 // Change identifies a change of an Instance.

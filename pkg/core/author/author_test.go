@@ -53,6 +53,8 @@ func TestTheLastWriterOfThePartIsTheAuthor(t *testing.T) {
 		"malformed fields":                       {"Instance", []metav1.ManagedFieldsEntry{entry("a", 0, `{`), entry("b", 0, `{"f:spec":[]}`)}, "", "", "b"},
 		"nothing":                                {"Instance", nil, "", "", ""},
 		"variables":                              {"AddOnDeploymentConfig", []metav1.ManagedFieldsEntry{entry("a", 0, `{"f:spec":{"f:customizedVariables":{}}}`), entry("b", 1, labels)}, "a", "", "a"},
+		"other fields of a config":               {"AddOnDeploymentConfig", []metav1.ManagedFieldsEntry{entry("a", 0, `{"f:spec":{"f:registries":{}}}`), entry("b", 1, `{"f:spec":{"f:nodePlacement":{}}}`)}, "a", "", "b"},
+		"a manager that hides":                   {"AddOnDeploymentConfig", []metav1.ManagedFieldsEntry{entry("a", 0, `{"f:spec":{"f:registries":{}}}`), entry("addon-manager-x", 1, `{"f:spec":{"f:registries":{}}}`)}, "addon-manager-x", "", "addon-manager-x"},
 		"data":                                   {"ConfigMap", []metav1.ManagedFieldsEntry{entry("a", 0, `{"f:data":{"f:A":{}}}`), entry("b", 1, labels)}, "a", "", "a"},
 		"configs of a placement":                 {"ClusterManagementAddOn", []metav1.ManagedFieldsEntry{entry("a", 0, placed), entry("b", 1, rollout)}, "a", "", "b"},
 		"an add-on that is enabled, and labeled": {"ManagedClusterAddOn", []metav1.ManagedFieldsEntry{entry("a", 0, `{"f:spec":{".":{},"f:installNamespace":{}}}`), entry("b", 1, labels)}, "", "", "a"},
@@ -86,6 +88,31 @@ func TestTheLatestAuthorIsChosen(t *testing.T) {
 	} {
 		if got := Latest(test.authors); got.Name != test.want {
 			t.Errorf("%s: %q, want %q", what, got.Name, test.want)
+		}
+	}
+}
+
+func TestAWriterOfBeforeIsNotTheAuthorOfARemoval(t *testing.T) {
+	of := func(manager string, age time.Duration) kudo.ChangeAuthor {
+		return kudo.ChangeAuthor{Manager: manager, Kind: "ConfigMap", Name: "n", Time: &metav1.Time{Time: noon.Add(-age)}}
+	}
+	for what, test := range map[string]struct {
+		found    kudo.ChangeAuthor
+		recorded *kudo.ChangeAuthor
+		want     string
+	}{
+		"nothing is recorded":                {of("a", time.Hour), nil, "a"},
+		"a parent is recorded":               {of("a", time.Hour), &kudo.ChangeAuthor{Kind: "Instance"}, "a"},
+		"a later write":                      {of("b", time.Minute), new(of("a", time.Hour)), "b"},
+		"a later write of the same writer":   {of("a", time.Minute), new(of("a", time.Hour)), "a"},
+		"another writer in the same second":  {of("b", time.Hour), new(of("a", time.Hour)), "b"},
+		"the same write":                     {of("a", time.Hour), new(of("a", time.Hour)), ""},
+		"an earlier write":                   {of("b", 2*time.Hour), new(of("a", time.Hour)), ""},
+		"the same writer, a few seconds ago": {of("a", time.Second), new(of("a", time.Second)), "a"},
+		"none":                               {kudo.ChangeAuthor{}, new(of("a", time.Hour)), ""},
+	} {
+		if got := Newer(test.found, test.recorded, noon); got.Manager != test.want {
+			t.Errorf("%s: %q, want %q", what, got.Manager, test.want)
 		}
 	}
 }

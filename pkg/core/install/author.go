@@ -1,6 +1,8 @@
 package install
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -92,7 +94,7 @@ type AuthorChange struct {
 }
 
 // AuthorsOf returns the changes of the authors in an Instance with these last writers.
-func AuthorsOf(i *kudo.Instance, writers author.Writers) []AuthorChange {
+func AuthorsOf(i *kudo.Instance, writers author.Writers, now time.Time) []AuthorChange {
 	var changes []AuthorChange
 	note := func(field string, now, want *kudo.ChangeAuthor) {
 		if now != nil || want != nil {
@@ -100,7 +102,7 @@ func AuthorsOf(i *kudo.Instance, writers author.Writers) []AuthorChange {
 		}
 	}
 	if LacksAuthor(i) {
-		note("changedBy", i.Spec.ChangedBy, author.With(writers.Values, author.Values(VersionOf(i), i.Spec)))
+		note("changedBy", i.Spec.ChangedBy, author.With(author.Newer(writers.Values, i.Spec.ChangedBy, now), author.Values(VersionOf(i), i.Spec)))
 	}
 	if LacksRequester(i) {
 		note("requestedBy", i.Spec.RequestedBy, author.With(writers.Request, author.Request(i.Spec.PlanExecution)))

@@ -2,6 +2,7 @@ package install
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -72,7 +73,7 @@ func TestAuthorsAreDeterminedWhenSomethingChanges(t *testing.T) {
 			i := authored()
 			test.change(i)
 			var got []string
-			for _, change := range AuthorsOf(i, test.writers) {
+			for _, change := range AuthorsOf(i, test.writers, time.Now()) {
 				manager := "-"
 				if change.Author != nil {
 					manager = change.Author.Manager

@@ -427,7 +427,7 @@ func matchesChild(current, want *kudo.Instance) bool {
 	return current.Labels[kudo.LabelRoot] == want.Labels[kudo.LabelRoot] &&
 		VersionOf(current) == VersionOf(want) && current.Spec.OperatorVersion.UID == want.Spec.OperatorVersion.UID &&
 		current.Spec.ServiceAccountName == want.Spec.ServiceAccountName &&
-		SameValues(current.Spec, want.Spec)
+		SameValues(current.Spec, want.Spec) && (current.Spec.ChangedBy == nil || isAuthored(current, want))
 }
 
 // rerun returns the plan of a child to run again once, because the parent's plan runs again: an owed plan that came from the parent and

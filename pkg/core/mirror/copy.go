@@ -120,13 +120,13 @@ func restore(wanted, existing *kudo.Instance) (*kudo.Instance, []Write) {
 	restored.Status = *wanted.Status.DeepCopy()
 	meta.RemoveStatusCondition(&restored.Status.Conditions, kudo.ConditionResolved)
 	annotate(restored, map[string]string{kudo.AnnotationInventoryRestored: "true"}) // written with the signature
-	used := []corev1.ObjectReference{last.OperatorVersion}
-	if former := restored.Status.Former; former != nil {
-		used = append(used, former.OperatorVersion)
+	versionOf := func(used corev1.ObjectReference, isOptional bool) Write {
+		version := corev1.ObjectReference{Namespace: used.Namespace, Name: used.Name}
+		return Write{Kind: RestoreVersion, Mirror: restored, Version: version, Optional: isOptional}
 	}
-	var writes []Write
-	for _, version := range used {
-		writes = append(writes, Write{Kind: RestoreVersion, Mirror: restored, Version: corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name}})
+	writes := []Write{versionOf(last.OperatorVersion, false)}
+	if former := restored.Status.Former; former != nil {
+		writes = append(writes, versionOf(former.OperatorVersion, true))
 	}
 	return restored, append(writes, Write{Kind: UpdateStatus, Mirror: restored})
 }

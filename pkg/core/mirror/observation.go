@@ -105,6 +105,8 @@ type Write struct {
 	Unsigned bool
 	// Version is the OperatorVersion on the hub to mirror.
 	Version corev1.ObjectReference
+	// Optional means that the writes after this one are made although the version cannot be read.
+	Optional bool
 }
 
 // Onto returns the mirror to write, given the one that the previous write has stored: the API server sets the uid and resource version of a

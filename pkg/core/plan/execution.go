@@ -49,23 +49,24 @@ func startOf(before, execution *kudo.Execution, choice Choice, now time.Time) hi
 		start.Parameters = append(start.Parameters, p.Name)
 	}
 	start.Cause = causeOf(before, execution, len(start.Parameters) > 0)
-	start.By = byOf(start, choice)
+	start.By = byOf(start, before, choice)
 	return start
 }
 
-// byOf returns who has made the change that starts an execution; empty if that is not known, or if nothing was changed on the hub but the OperatorVersion of
-// that name.
-func byOf(start history.Start, choice Choice) string {
-	version := start.Execution.OperatorVersion
+// byOf returns who has made the change that starts an execution after another one; empty if that is not known, or if the Instance was not changed: the
+// OperatorVersion of that name was, or a value in a Secret.
+func byOf(start history.Start, before *kudo.Execution, choice Choice) string {
 	switch start.Cause {
 	case kudo.CauseRequest:
 		return choice.RequestedBy
-	case kudo.CauseVersion:
-		if start.From.Name == version.Name && start.From.Namespace == version.Namespace && len(start.Parameters) == 0 {
+	case kudo.CauseVersion, kudo.CauseParameters:
+		version := start.Execution.OperatorVersion
+		isSame := start.From.Name == version.Name && start.From.Namespace == version.Namespace
+		if isSame && former.StartedDigest(before) == former.StartedDigest(start.Execution) {
 			return ""
 		}
 		return choice.ChangedBy
-	case kudo.CauseInstall, kudo.CauseParameters, kudo.CauseImageRegistries, kudo.CauseParent:
+	case kudo.CauseInstall, kudo.CauseImageRegistries, kudo.CauseParent:
 		return choice.ChangedBy
 	default:
 		return ""

@@ -135,6 +135,15 @@ func TestHistoryNamesWhoAsked(t *testing.T) {
 		"a parameter":     {func(o *owing) { o.complete(); o.setParameters("SIZE=2") }, "Parameters by a"},
 		"a request":       {func(o *owing) { o.complete(); o.request("deploy", "r") }, "Request by r"},
 		"a removal":       {func(o *owing) { o.complete(); o.spec.Removing = true }, "Removal by "},
+		"a value in a Secret": {func(o *owing) {
+			version := o.versions[one]
+			version.Parameters = append(version.Parameters, kudo.Parameter{Name: "PASSWORD", Sensitive: new(true)})
+			of := kudo.StartedParameterFrom{ParameterFrom: kudo.ParameterFrom{Name: "PASSWORD"}, Digest: "before", DigestKey: "key"}
+			o.spec.Sensitive.From = []kudo.StartedParameterFrom{of}
+			o.complete()
+			of.Digest = "after"
+			o.spec.Sensitive.From = []kudo.StartedParameterFrom{of}
+		}, "Parameters by "},
 		"a version that is pushed again under its name": {func(o *owing) {
 			o.complete()
 			again := one

@@ -81,7 +81,7 @@ type InstanceSpec struct {
 
 	// changedBy is who has changed the OperatorVersion, the parameters or the image registries last: for an add-on the writer of the object that addon-manager
 	// takes them from, for a child its parent, else the writer of the Instance. It is for the history, and affects no plan. addon-manager sets it together with a
-	// change, and reverts other changes. Not part of KUDO's API.
+	// change, and corrects one that does not match it. Not part of KUDO's API.
 	// +optional
 	ChangedBy *ChangeAuthor `json:"changedBy,omitempty"`
 
