@@ -10,10 +10,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 versions=$1 suites=$2
 unset KUBEBUILDER_ASSETS TANDEM_ASSETS
 
+for version in $versions; do
+  [ -d "hack/controlplane/versions/$version" ] || { echo "versions: $version is not a folder of hack/controlplane/versions" >&2; exit 1; }
+done
+
 results=() status=0
 for version in $versions; do
   export TANDEM_KUBERNETES=$version
-  make --no-print-directory controlplane
+  make --no-print-directory controlplane || { results+=("$version control plane failed"); status=1; continue; }
   labels=
   [ "${version#1.}" -ge 36 ] || labels='!mutating-policies'
   for suite in $suites; do

@@ -30,15 +30,16 @@ const (
 	Window           Kind = "Window"
 	Suspended        Kind = "Suspended"
 	Soaking          Kind = "Soaking"
+	SoakFailed       Kind = "SoakFailed"
 )
 
 // Kinds are all kinds, in order.
-var Kinds = []Kind{Returned, PlanFailed, Drifted, ComparisonFailed, Window, Suspended, Soaking}
+var Kinds = []Kind{Returned, PlanFailed, SoakFailed, Drifted, ComparisonFailed, Window, Suspended, Soaking}
 
 // texts are the names of the kinds in texts.
 var texts = map[Kind]string{
 	Returned: "returned", PlanFailed: "plan failed", Drifted: "drifted", ComparisonFailed: "drift unknown", Window: "waits for a window",
-	Suspended: "suspended", Soaking: "soaking",
+	Suspended: "suspended", Soaking: "soaking", SoakFailed: "soak failed",
 }
 
 // Text returns the name of the kind in texts.
@@ -71,11 +72,13 @@ func KindsOf(instance *kudo.Instance) []Kind {
 	isCompared := instance.Spec.DriftModeOrDefault() != kudo.DriftOff
 	add(Returned, instance.Status.Returned != nil && reasonOf(conditions, kudo.ConditionReady, metav1.ConditionFalse) == kudo.ReasonReturned)
 	add(PlanFailed, progress.CanResume(instance))
+	soaks := reasonOf(conditions, kudo.ConditionSoaked, metav1.ConditionFalse)
+	add(SoakFailed, soaks == kudo.ReasonSoakFailed)
 	add(Drifted, isCompared && reasonOf(conditions, kudo.ConditionDrifted, metav1.ConditionTrue) != "")
 	add(ComparisonFailed, isCompared && reasonOf(conditions, kudo.ConditionDrifted, metav1.ConditionUnknown) != "")
 	add(Window, reasonOf(conditions, kudo.ConditionWaiting, metav1.ConditionTrue) == kudo.ReasonWindow)
 	add(Suspended, instance.IsSuspended())
-	add(Soaking, !slices.Contains([]string{"", kudo.ReasonPlanPending}, reasonOf(conditions, kudo.ConditionSoaked, metav1.ConditionFalse)))
+	add(Soaking, !slices.Contains([]string{"", kudo.ReasonPlanPending, kudo.ReasonSoakFailed}, soaks))
 	return found
 }
 
@@ -129,7 +132,7 @@ func About(kind Kind, instance *kudo.Instance) Notice {
 	case Suspended:
 		n.Message = suspendedText(instance)
 		n.Commands = ResumeCommands(instance)
-	case Soaking:
+	case Soaking, SoakFailed:
 		n.Message = messageOf(kudo.ConditionSoaked)
 		n.Commands = []string{text.Command("kubectl addon plan status %s --cluster %s", name, cluster)}
 	}

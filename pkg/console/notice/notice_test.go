@@ -101,6 +101,11 @@ func TestNotices(t *testing.T) {
 			[]notice.Notice{{Kind: notice.Returned, Message: "version 2.0.0 has failed, and version 1.0.0 runs again: no more disks",
 				Commands: []string{"kubectl addon plan resume store --cluster cluster1"}}},
 		},
+		"its soak has failed, and it has drifted": {instance(reports(kudo.ConditionSoaked, "False", "SoakFailed", "unhealthy for 5m"),
+			reports(kudo.ConditionDrifted, "True", "Drifted", "gone")), []notice.Notice{
+			{Kind: notice.SoakFailed, Message: "unhealthy for 5m", Commands: []string{"kubectl addon plan status store --cluster cluster1"}},
+			{Kind: notice.Drifted, Message: "gone", Commands: []string{"kubectl addon drift store --cluster cluster1"}},
+		}},
 		"it soaks": {instance(reports(kudo.ConditionSoaked, "False", "Soaking", "healthy since then")), []notice.Notice{
 			{Kind: notice.Soaking, Message: "healthy since then", Commands: []string{"kubectl addon plan status store --cluster cluster1"}},
 		}},

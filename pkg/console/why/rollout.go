@@ -76,7 +76,11 @@ func (e *Explanation) explainSoakWithoutRollout(addOn *addonv1alpha1.ManagedClus
 	if soaked == nil || soaked.Status == metav1.ConditionTrue || soaked.Reason == kudo.ReasonPlanPending {
 		return
 	}
-	e.addSentence("Instance %s is not healthy for long enough yet: %s.", text.Word(root.Name), reasonText(soaked))
+	state := "is not healthy for long enough yet"
+	if soaked.Reason == kudo.ReasonSoakFailed {
+		state = "was not healthy for long enough after its plan"
+	}
+	e.addSentence("Instance %s %s: %s.", text.Word(root.Name), state, reasonText(soaked))
 	e.suggestDetails(addOn)
 }
 
