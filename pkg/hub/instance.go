@@ -238,14 +238,7 @@ func (i *instances) recordAuthors(ctx context.Context, state install.Instance) (
 	if current.UID != instance.UID || current.Generation != instance.Generation {
 		return false, staleCacheConflict(instance, "has changed")
 	}
-	var operations []apply.Operation
-	for _, change := range install.AuthorsOf(instance, author.WritersOf("Instance", current), time.Now()) {
-		operation := apply.Operation{Op: "add", Path: "/spec/" + change.Field, Value: change.Author}
-		if change.Author == nil {
-			operation = apply.Operation{Op: "remove", Path: operation.Path}
-		}
-		operations = append(operations, operation)
-	}
+	operations := operationsOf(install.AuthorsOf(instance, author.WritersOf("Instance", current), time.Now()))
 	if len(operations) == 0 {
 		return false, nil
 	}
@@ -255,6 +248,19 @@ func (i *instances) recordAuthors(ctx context.Context, state install.Instance) (
 		return false, nil
 	}
 	return recorded, err
+}
+
+// operationsOf returns the JSON patch of changes of authors.
+func operationsOf(changes []install.AuthorChange) []apply.Operation {
+	var operations []apply.Operation
+	for _, change := range changes {
+		operation := apply.Operation{Op: "add", Path: "/spec/" + change.Field, Value: change.Author}
+		if change.Author == nil {
+			operation = apply.Operation{Op: "remove", Path: operation.Path}
+		}
+		operations = append(operations, operation)
+	}
+	return operations
 }
 
 // act updates the manual plan request, and sets the finalizer before the Instance first becomes Resolved. The agent runs nothing before

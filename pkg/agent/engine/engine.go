@@ -185,9 +185,8 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		clock:   time.Now,
 
 		signer: o.Signer, secrets: o.Secrets, windows: o.Windows, drafts: lru.New(maxRemembered), started: lru.New(maxRemembered), worded: lru.New(maxRemembered), writes: o.Writes,
-		budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), progressDelay: cmp.Or(o.ProgressDelay, progressDelay),
-		restBudget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst),
-		policy:     o.Rights, bindings: keeper, identities: acting, soaks: lru.New(maxRemembered), dropped: lru.New(maxRemembered), startTime: time.Now(),
+		budget: newBudget(), restBudget: newBudget(), progressDelay: cmp.Or(o.ProgressDelay, progressDelay),
+		policy: o.Rights, bindings: keeper, identities: acting, soaks: lru.New(maxRemembered), dropped: lru.New(maxRemembered), startTime: time.Now(),
 
 		contents: content.NewFiles(local.GetAPIReader(), content.FileDelay), charts: charts.New(o.Charts, found.discovery, o.Namespace, measured.render), rendered: o.Rendered,
 
@@ -243,4 +242,9 @@ func (e *engine) failAgain(key string, now time.Time) time.Duration {
 		e.backoff.Next(key, now)
 	}
 	return e.backoff.Get(key)
+}
+
+// newBudget returns a budget of writes that may be delayed.
+func newBudget() flowcontrol.RateLimiter {
+	return flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst)
 }

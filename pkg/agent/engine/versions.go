@@ -80,16 +80,19 @@ func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (pla
 // during this pass.
 func (e *engine) formerVersion(ctx context.Context, o plan.Observation) (*kudo.OperatorVersionSpec, error) {
 	record, last := o.Instance.Status.Former, o.Instance.Status.Execution
+	if record == nil || !o.MayReturn() || former.Same(record.OperatorVersion, last.OperatorVersion) {
+		return nil, nil
+	}
 	hasFailed := o.SoakFailure != "" || plan.ReachedState(o.Instance.Status, o.Running).FailedOwed() != ""
-	isRunning := last != nil && o.Instance.Status.PlanStatus[last.Plan].Status.IsRunning()
-	if record == nil || !hasFailed && !isRunning || !o.MayReturn() || former.Same(record.OperatorVersion, last.OperatorVersion) {
+	if !hasFailed && !o.Instance.Status.PlanStatus[last.Plan].Status.IsRunning() {
 		return nil, nil
 	}
 	version, err := e.filledVersion(ctx, o.Instance, mirror.VersionName(record.OperatorVersion))
-	if lost := (*content.Error)(nil); version == nil && err == nil || errors.As(err, &lost) || err != nil && !hasFailed {
-		return nil, nil // what only a failure needs stops no plan that runs
-	}
-	if err != nil {
+	lost := (*content.Error)(nil)
+	switch {
+	case errors.As(err, &lost), err != nil && !hasFailed: // what only a failure needs stops no plan that runs
+		return nil, nil
+	case err != nil || version == nil:
 		return nil, err
 	}
 	return &version.Spec, nil

@@ -42,13 +42,7 @@ func (m *reconciler) write(ctx context.Context, wanted *kudo.Instance, write mir
 	case mirror.Create:
 		return m.create(ctx, wanted, changed)
 	case mirror.RestoreVersion:
-		key := types.NamespacedName{Namespace: write.Version.Namespace, Name: write.Version.Name}
-		err := m.ensureVersion(ctx, key, changed.Namespace)
-		if lost := (*content.Error)(nil); err != nil && write.Optional && (apierrors.IsForbidden(err) || errors.As(err, &lost)) {
-			ctrl.LoggerFrom(ctx).Info("the Instance cannot return to its former version, which cannot be read", "operatorVersion", key, "reason", err.Error())
-			return nil
-		}
-		return client.IgnoreNotFound(err)
+		return m.restoreVersion(ctx, write, changed.Namespace)
 	case mirror.UpdateStatus:
 		return m.writeStatus(ctx, changed)
 	case mirror.Delete:
@@ -65,6 +59,17 @@ func (m *reconciler) write(ctx context.Context, wanted *kudo.Instance, write mir
 	default:
 		return m.update(ctx, changed, !write.Unsigned)
 	}
+}
+
+// restoreVersion mirrors an OperatorVersion, unless it does not exist, or is optional and cannot be read.
+func (m *reconciler) restoreVersion(ctx context.Context, write mirror.Write, namespace string) error {
+	key := types.NamespacedName{Namespace: write.Version.Namespace, Name: write.Version.Name}
+	err := m.ensureVersion(ctx, key, namespace)
+	if lost := (*content.Error)(nil); write.Optional && (apierrors.IsForbidden(err) || errors.As(err, &lost)) {
+		ctrl.LoggerFrom(ctx).Info("the Instance cannot return to its former version, which cannot be read", "operatorVersion", key, "reason", err.Error())
+		return nil
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // create creates a mirror, which a later write signs: until then, the engine ignores it.
