@@ -134,23 +134,64 @@ func TestNotices(t *testing.T) {
 }
 
 func TestOverview(t *testing.T) {
-	overview := notice.Overview{Read: map[suspension.Kind]bool{suspension.KindCluster: true}}
-	overview.AddOrigin(suspension.Origin{Kind: suspension.KindCluster, Name: "cluster1", Reason: "disks"})
-	overview.AddOrigin(suspension.Origin{Kind: suspension.KindCluster, Name: "cluster9"})
-	for _, i := range []*kudo.Instance{
-		instance(suspended), instance(suspendedBy(`ManagedCluster cluster1 ("disks"), ClusterManagementAddOn store ("release")`)),
-		instance(suspendedBy("ConfigMap tandem-system/tandem-suspend, ManagedCluster cluster1, ManagedCluster resumed")), instance(),
+	of := func(kind suspension.Kind, name, reason string) suspension.Origin {
+		return suspension.Origin{Kind: kind, Name: name, Reason: reason}
+	}
+	everything := notice.Suspension{
+		Origin: of(suspension.KindEverything, "tandem-system/tandem-suspend", ""), Instances: 1, Unread: true, Command: "kubectl addon resume --all --everywhere",
+	}
+	cluster := func(name, reason string, instances int, unread bool) notice.Suspension {
+		return notice.Suspension{
+			Origin: of(suspension.KindCluster, name, reason), Instances: instances, Unread: unread, Command: "kubectl addon resume --all --cluster " + name,
+		}
+	}
+	addOn := func(reason string) notice.Suspension {
+		return notice.Suspension{
+			Origin: of(suspension.KindAddOn, "store", reason), Instances: 1, Unread: true, Command: "kubectl addon resume store --everywhere",
+		}
+	}
+	for sentence, test := range map[string]struct {
+		isRead    bool
+		instances []*kudo.Instance
+		want      []notice.Suspension
+	}{
+		"objects and single Instances, the widest first": {
+			true, []*kudo.Instance{
+				instance(suspended), instance(suspendedBy(`ManagedCluster cluster1 ("disks"), ClusterManagementAddOn store ("release")`)),
+				instance(suspendedBy("ConfigMap tandem-system/tandem-suspend, ManagedCluster cluster1, ManagedCluster resumed")), instance(),
+			},
+			[]notice.Suspension{
+				everything, cluster("cluster1", "disks", 2, false), cluster("cluster9", "", 0, false), addOn("release"),
+				{Cluster: "cluster1", Instance: "store", Instances: 1, Command: "kubectl addon resume store --cluster cluster1"},
+			},
+		},
+		"invented objects of a kind that was not read count once": {
+			false, []*kudo.Instance{instance(suspendedBy("ConfigMap tandem-system/tandem-suspend, ConfigMap x/a, ConfigMap x/b, ManagedCluster a, ManagedCluster b, " +
+				"ClusterManagementAddOn store, ClusterManagementAddOn zoo"))},
+			[]notice.Suspension{everything, cluster("a", "", 1, true), addOn("")},
+		},
+		"invented objects hide no object that was read": {
+			true, []*kudo.Instance{instance(suspendedBy("ManagedCluster a, ManagedCluster cluster1, ManagedCluster cluster9"))},
+			[]notice.Suspension{cluster("cluster1", "disks", 1, false), cluster("cluster9", "", 0, false)},
+		},
+		"the same object with two reasons counts once": {
+			false, []*kudo.Instance{instance(suspendedBy(`ManagedCluster a ("x"), ManagedCluster a ("y")`))},
+			[]notice.Suspension{cluster("a", "x", 1, true)},
+		},
+		"a text that names no object": {false, []*kudo.Instance{instance(suspendedBy("Pod x, ManagedCluster a"))}, nil},
 	} {
-		overview.AddInstance(i)
-	}
-	want := []notice.Suspension{
-		{Origin: suspension.Origin{Kind: suspension.KindEverything, Name: "tandem-system/tandem-suspend"}, Instances: 1, Command: "kubectl addon resume --all --everywhere"},
-		{Origin: suspension.Origin{Kind: suspension.KindCluster, Name: "cluster1", Reason: "disks"}, Instances: 2, Command: "kubectl addon resume --all --cluster cluster1"},
-		{Origin: suspension.Origin{Kind: suspension.KindCluster, Name: "cluster9"}, Command: "kubectl addon resume --all --cluster cluster9"},
-		{Origin: suspension.Origin{Kind: suspension.KindAddOn, Name: "store", Reason: "release"}, Instances: 1, Command: "kubectl addon resume store --everywhere"},
-		{Cluster: "cluster1", Instance: "store", Instances: 1, Command: "kubectl addon resume store --cluster cluster1"},
-	}
-	if diff := cmp.Diff(want, overview.List()); diff != "" {
-		t.Error(diff)
+		t.Run(sentence, func(t *testing.T) {
+			overview := notice.Overview{Read: map[suspension.Kind]bool{suspension.KindCluster: test.isRead}}
+			if test.isRead {
+				overview.AddOrigin(of(suspension.KindCluster, "cluster1", "disks"))
+				overview.AddOrigin(of(suspension.KindCluster, "cluster9", ""))
+			}
+			for _, i := range test.instances {
+				overview.AddInstance(i)
+			}
+			if diff := cmp.Diff(test.want, overview.List()); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

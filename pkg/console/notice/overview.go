@@ -16,6 +16,8 @@ type Suspension struct {
 	Cluster, Instance string
 	// Instances is the number of Instances that it suspends, as far as they are known. It can be 0: what is installed later is suspended, too.
 	Instances int
+	// Unread is true if the object was not read: Instances name it, and any writer of theirs may have invented it.
+	Unread bool
 	// Command ends it.
 	Command string
 }
@@ -38,22 +40,26 @@ func (o *Overview) AddOrigin(origin suspension.Origin) {
 
 func keyOf(origin suspension.Origin) string { return string(origin.Kind) + " " + origin.Name }
 
-// AddInstance counts an Instance where it is suspended. The objects have to be added first.
+// AddInstance counts an Instance where it is suspended, by at most one object of each kind: addon-manager names no more, but other writers may. The objects have to
+// be added first.
 func (o *Overview) AddInstance(instance *kudo.Instance) {
 	if !instance.IsSuspended() { // most are not
 		return
 	}
+	counted := map[suspension.Kind]bool{}
 	for _, origin := range suspension.Sort(suspension.Parse(instance.Spec.SuspendedBy)) {
 		known, exists := o.origins[keyOf(origin)]
+		if counted[origin.Kind] || !exists && o.Read[origin.Kind] {
+			continue
+		}
 		if !exists {
-			if o.Read[origin.Kind] {
-				continue
-			}
 			o.AddOrigin(origin)
 			known = o.origins[keyOf(origin)]
+			known.Unread = true
 		}
 		known.Instances++
 		o.origins[keyOf(origin)] = known
+		counted[origin.Kind] = true
 	}
 	if instance.Spec.Suspend {
 		o.single = append(o.single, Suspension{
