@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -12,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/agent"
@@ -39,21 +40,43 @@ func breaking() kudo.OperatorVersionSpec {
 	return spec
 }
 
-// readyMessages returns the messages of condition Ready that a watch has seen until the Instance of the name has returned.
-func readyMessages(mirrors watch.Interface, name string) []string {
-	var messages []string
-	for event := range mirrors.ResultChan() {
-		instance, is := event.Object.(*kudo.Instance)
-		if !is || instance.Name != name {
-			continue
-		}
-		if ready := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady); ready != nil {
-			if messages = append(messages, ready.Message); ready.Reason == kudo.ReasonReturned {
-				break
-			}
+// collectReady returns a function that returns condition Ready of the Instance of a name, each time that it was written on the managed cluster since, without
+// duplicates in sequence. The watch is read until the context ends: what is not read in time ends a watch.
+func collectReady(ctx context.Context) func(name string) []metav1.Condition {
+	GinkgoHelper()
+	mirrors, err := managed.Watch(ctx, &kudo.InstanceList{})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(mirrors.Stop)
+	var mutex sync.Mutex
+	collected := map[string][]metav1.Condition{}
+	collect := func(instance *kudo.Instance) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		all := collected[instance.Name]
+		if ready := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady); ready != nil && (len(all) == 0 || all[len(all)-1] != *ready) {
+			collected[instance.Name] = append(all, *ready)
 		}
 	}
-	return messages
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case event, isOpen := <-mirrors.ResultChan():
+				if !isOpen {
+					return
+				}
+				if instance, isInstance := event.Object.(*kudo.Instance); isInstance {
+					collect(instance)
+				}
+			}
+		}
+	}()
+	return func(name string) []metav1.Condition {
+		mutex.Lock()
+		defer mutex.Unlock()
+		return slices.Clone(collected[name])
+	}
 }
 
 var _ = Describe("An Instance whose upgrade fails", func() {
@@ -114,12 +137,12 @@ var _ = Describe("An Instance whose upgrade fails", func() {
 	}
 
 	It("returns to the former version and its values, although the hub has neither, and stays there", func(ctx context.Context) {
-		mirrors, err := managed.Watch(ctx, &kudo.InstanceList{})
-		Expect(err).NotTo(HaveOccurred())
-		defer mirrors.Stop()
+		collected := collectReady(ctx)
 		upgraded(ctx, breaking())
 		returns(ctx)
-		Expect(readyMessages(mirrors, h.name)).To(And(Not(BeEmpty()), HaveEach(Not(ContainSubstring("cannot be applied again")))))
+		last := func(all []metav1.Condition) metav1.Condition { return all[len(all)-1] }
+		Eventually(collected).WithArguments(h.name).Should(And(Not(BeEmpty()), WithTransform(last, HaveField("Reason", kudo.ReasonReturned))))
+		Expect(collected(h.name)).To(HaveEach(HaveField("Message", Not(ContainSubstring("cannot be applied again")))))
 		status := h.get(ctx).Status
 		Expect(status.Returned).To(And(HaveField("From", "2.0.0"), HaveField("Plan", "deploy"), HaveField("Cause", ContainSubstring("bad"))))
 		Expect(status.Former).To(BeNil())
