@@ -53,6 +53,7 @@ func atRest() []kudo.Instance {
 			}}},
 		}}}}
 	})
+	add(func(*kudo.Instance) {}, sample.Condition(kudo.ConditionSoaked, "False", kudo.ReasonSoakFailed, "the Instance was unhealthy for 5m0s in total since its plan: <disks>"))
 	add(func(*kudo.Instance) {}, sample.Condition(kudo.ConditionReady, "True", "Healthy", ""))
 	return all
 }
@@ -77,7 +78,10 @@ func TestNoticesOnPages(t *testing.T) {
 	addOn := addOnOf("kafka", all, nil)
 	addOn.Notices = noticesOf(pointers(instances), everyNotice)
 	golden(t, "addon-notices", frame{Title: "Add-on kafka", Template: "addon", View: addOn})
-	for name, i := range map[string]int{"instance-suspended": 0, "instance-suspended-by": 1, "instance-window": 2, "instance-returned": 4, "instance-soaking": 5, "instance-resumable": 6} {
+	for name, i := range map[string]int{
+		"instance-suspended": 0, "instance-suspended-by": 1, "instance-window": 2, "instance-returned": 4,
+		"instance-soaking": 5, "instance-resumable": 6, "instance-soak-failed": 7,
+	} {
 		v := visit{now: sample.Now, acts: everything{}, token: "token"}
 		p := progress.View{Instance: &instances[i], Version: &kudo.OperatorVersion{}}
 		p.Version.Spec.Plans = map[string]kudo.Plan{"deploy": {}}
@@ -115,7 +119,7 @@ func TestNoticesFollowTheFilter(t *testing.T) {
 	for i := range instances {
 		all.Add(instances[i].Namespace, fleet.Subject{Name: "kafka"}, fleet.GlimpseOfInstance(&instances[i]))
 	}
-	for query, want := range map[string]int{"": 5, "cluster=cluster4": 1, "addon=kafka": 5, "addon=instance/kafka": 0, "cluster=cluster1": 0} {
+	for query, want := range map[string]int{"": 6, "cluster=cluster4": 1, "addon=kafka": 6, "addon=instance/kafka": 0, "cluster=cluster1": 0} {
 		values, err := url.ParseQuery(query)
 		if err != nil {
 			t.Fatal(err)

@@ -1,5 +1,5 @@
 // Package notice finds what a user should know about Instances that run no plan: they are suspended, wait for a maintenance window, have drifted, have returned
-// to their former version, have to be healthy for longer, or have a failed plan that can be resumed. It touches no cluster.
+// to their former version, have to be healthy for longer or were not healthy for long enough, or have a failed plan that can be resumed. It touches no cluster.
 package notice
 
 import (
@@ -25,12 +25,12 @@ type Kind string
 const (
 	Returned         Kind = "Returned"
 	PlanFailed       Kind = "PlanFailed"
+	SoakFailed       Kind = "SoakFailed"
 	Drifted          Kind = "Drifted"
 	ComparisonFailed Kind = "ComparisonFailed"
 	Window           Kind = "Window"
 	Suspended        Kind = "Suspended"
 	Soaking          Kind = "Soaking"
-	SoakFailed       Kind = "SoakFailed"
 )
 
 // Kinds are all kinds, in order.
@@ -38,8 +38,8 @@ var Kinds = []Kind{Returned, PlanFailed, SoakFailed, Drifted, ComparisonFailed, 
 
 // texts are the names of the kinds in texts.
 var texts = map[Kind]string{
-	Returned: "returned", PlanFailed: "plan failed", Drifted: "drifted", ComparisonFailed: "drift unknown", Window: "waits for a window",
-	Suspended: "suspended", Soaking: "soaking", SoakFailed: "soak failed",
+	Returned: "returned", PlanFailed: "plan failed", SoakFailed: "soak failed", Drifted: "drifted", ComparisonFailed: "drift unknown",
+	Window: "waits for a window", Suspended: "suspended", Soaking: "soaking",
 }
 
 // Text returns the name of the kind in texts.

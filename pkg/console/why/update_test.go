@@ -271,27 +271,32 @@ func TestWhyNamesAddonManagerIfItHasNotProcessedThePlanBasedAddOn(t *testing.T) 
 
 // TestWhyNamesASoakWithoutRollout covers add-ons that OCM does not roll out: nothing but condition Soaked of their Instances reports the soak.
 func TestWhyNamesASoakWithoutRollout(t *testing.T) {
-	const soaks = `Instance shop is not healthy for long enough yet: Soaking: healthy since 2026-01-02T03:04:05Z, complete at 2026-01-02T03:14:05Z.` + planStatus
+	const (
+		times  = `healthy since 2026-01-02T03:04:05Z, complete at 2026-01-02T03:14:05Z`
+		soaks  = `Instance shop is not healthy for long enough yet: Soaking: ` + times + `.` + planStatus
+		failed = `Instance shop was not healthy for long enough after its plan: SoakFailed: ` + times + `.` + planStatus
+	)
 	rolledOut := sample.Condition(addonv1alpha1.ConditionManifestApplied, "True", addonv1alpha1.ReasonPlanComplete, "")
 	for name, test := range map[string]struct {
 		conditions     []metav1.Condition
 		status, reason string
-		want           bool
+		want           string
 	}{
-		"it soaks":                {[]metav1.Condition{sample.Works}, "False", "Soaking", true},
-		"it has soaked":           {[]metav1.Condition{sample.Works}, "True", "HealthyLongEnough", false},
-		"a plan has to run first": {[]metav1.Condition{sample.Works}, "False", kudo.ReasonPlanPending, false},
-		"it is not available":     {[]metav1.Condition{sample.Fails}, "False", "Soaking", false},
-		"OCM rolls it out":        {[]metav1.Condition{sample.Works, rolledOut}, "False", "Soaking", false},
+		"it soaks":                {[]metav1.Condition{sample.Works}, "False", "Soaking", soaks},
+		"it has failed":           {[]metav1.Condition{sample.Works}, "False", kudo.ReasonSoakFailed, failed},
+		"it has soaked":           {[]metav1.Condition{sample.Works}, "True", "HealthyLongEnough", ""},
+		"a plan has to run first": {[]metav1.Condition{sample.Works}, "False", kudo.ReasonPlanPending, ""},
+		"it is not available":     {[]metav1.Condition{sample.Fails}, "False", "Soaking", ""},
+		"OCM rolls it out":        {[]metav1.Condition{sample.Works, rolledOut}, "False", "Soaking", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := instanceOf("shop", func(i *kudo.Instance) {
-				i.Status.Conditions = append(i.Status.Conditions, sample.Condition(kudo.ConditionSoaked, test.status, test.reason,
-					"healthy since 2026-01-02T03:04:05Z, complete at 2026-01-02T03:14:05Z"))
+				i.Status.Conditions = append(i.Status.Conditions, sample.Condition(kudo.ConditionSoaked, test.status, test.reason, times))
 			})
 			view := sample.NewCluster("shop:").Plans("shop").With("shop", test.conditions...)
 			view.Instances = map[string]*kudo.Instance{"shop": root}
-			if text := why.Of(view.Cluster, "shop", sample.Now).Text(); strings.Contains(text, soaks) != test.want {
+			text := why.Of(view.Cluster, "shop", sample.Now).Text()
+			if isNamed := strings.Contains(text, "healthy for long enough"); isNamed != (test.want != "") || !strings.Contains(text, test.want) {
 				t.Errorf("got %s", text)
 			}
 		})
