@@ -11,7 +11,7 @@ shift
 [ $# -gt 0 ] || set -- addon-agent kubectl-addon
 
 before=$(mktemp -d)
-trap 'git worktree remove --force "$before/source" || true; rm -rf "$before"; make --no-print-directory build' EXIT
+trap 'git worktree remove --force "$before/source" || true; rm -rf "$before" || true; make --no-print-directory build || true' EXIT
 git worktree add --quiet --detach "$before/source" "$commit"
 make --no-print-directory -C "$before/source" build
 make --no-print-directory build
