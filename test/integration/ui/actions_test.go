@@ -129,7 +129,7 @@ var _ = Describe("actions of the dashboard", func() {
 		request := instance.Annotations[kudo.AnnotationDiagnose]
 		_, err := time.Parse(time.RFC3339, request)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(func() string { return viewer.get(page).body }).Should(ContainSubstring("no answer yet. Agents of earlier releases do not answer."))
+		Eventually(func() string { return viewer.get(page).body }).Should(ContainSubstring("no answer yet. Agents of earlier releases do not answer, nor do agents"))
 
 		Expect(environment.EditStatus(ctx, hub, instance, func(i *kudo.Instance) {
 			i.Status.Diagnosis = &kudo.Diagnosis{Request: request, Time: metav1.Now(), Pods: []kudo.DiagnosedPod{{
