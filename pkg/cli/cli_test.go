@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/tandem-addons/tandem/pkg/bundle/bundletest"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
@@ -31,7 +32,7 @@ func run(args ...string) (output string, code int) {
 // Texts of a package that anyone wrote cannot control the terminal, on whatever path they are printed.
 func TestTextsOfPackagesCannotControlTheTerminal(t *testing.T) {
 	dir := t.TempDir()
-	clitest.WritePackage(t, dir, "1.0.0")
+	bundletest.WritePackage(t, dir, "1.0.0")
 	const evil = `"\u009b2J\x1b[2J\u202e\a"`
 	operator := "apiVersion: kudo.dev/v1beta1\nname: zz\noperatorVersion: 1.0.0\nurl: " + evil + "\nmaintainers: [{name: " + evil + "}]\n" +
 		"tasks: [{name: a, kind: Dummy}]\nplans: {deploy: {phases: [{name: a, steps: [{name: a, tasks: [a]}]}]}}\n"
@@ -44,7 +45,7 @@ func TestTextsOfPackagesCannotControlTheTerminal(t *testing.T) {
 		}
 	}
 	broken := filepath.Join(t.TempDir(), "broken")
-	clitest.WritePackage(t, broken, "1.0.0", "package: "+evil)
+	bundletest.WritePackage(t, broken, "1.0.0", "package: "+evil)
 	for _, args := range [][]string{
 		{"package", "show", dir}, {"package", "show", dir, "-o", "wide"}, {"package", "verify", broken}, {"package", "tree", broken},
 		{"package", "verify", "\u009b2J"}, {"package", "\u009b2J"}, {"\u009b2J", "--\u009b2J"},

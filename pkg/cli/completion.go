@@ -18,6 +18,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/bundle"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
 	"github.com/tandem-addons/tandem/pkg/cli/releases"
@@ -101,7 +102,7 @@ func argumentCompletion(f *hubclient.Factory, arguments []string) cobra.Completi
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		found, onHub := argumentChoices[arguments[min(len(args), last)]]
-		if !onHub || packages.IsPath(typed) {
+		if !onHub || bundle.IsPath(typed) {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
 		return completion(f, found)(cmd, args, typed)

@@ -9,16 +9,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tandem-addons/tandem/pkg/bundle/bundletest"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 )
 
 func TestIndexMakesARepository(t *testing.T) {
-	dir := clitest.Repository(t, "1.9.0", "1.10.0")
+	dir := bundletest.Repository(t, "1.9.0", "1.10.0")
 	packed := filepath.Join(dir, "the shop.tgz")
 	if output, code := run("package", "pack", "testdata/versions/old", "-o", packed); code != ExitOK {
 		t.Fatal(output)
 	}
-	clitest.WriteFile(t, filepath.Join(dir, "index.yaml"), clitest.IndexOf([]string{"operatorVersion: 0.1.0, urls: [gone.tgz]"}, "https://example.org/more"))
+	bundletest.WriteFile(t, filepath.Join(dir, "index.yaml"), bundletest.IndexOf([]string{"operatorVersion: 0.1.0, urls: [gone.tgz]"}, "https://example.org/more"))
 	output, code := run("package", "index", dir, "--url", "https://example.org/packages/")
 	if want := filepath.Join(dir, "index.yaml") + " created: 3 packages\n"; code != ExitOK || output != want {
 		t.Fatalf("exit code %d: %s", code, output)
@@ -39,20 +40,20 @@ func TestIndexMakesARepository(t *testing.T) {
 
 func TestIndexIsNotWrittenWhereSomethingIsWrong(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "broken")
-	clitest.WritePackage(t, broken, "1.0.0", "package: ./none")
+	bundletest.WritePackage(t, broken, "1.0.0", "package: ./none")
 	for sentence, test := range map[string]struct {
 		file    string
 		content []byte
 		want    string
 	}{
 		"a tarball that is none":    {"x.tgz", []byte("no"), "DIR/x.tgz: "},
-		"a package that is invalid": {"x.tgz", clitest.TarballOf(t, broken), "package DIR/x.tgz is not valid: 1 error; run 'kubectl addon package verify DIR/x.tgz'"},
-		"a version twice":           {"x.tgz", clitest.Tarballs(t, "1.9.0")["zz-1.9.0.tgz"], "x.tgz and zz-1.9.0.tgz both contain zz-1.9.0: remove one of them"},
+		"a package that is invalid": {"x.tgz", bundletest.TarballOf(t, broken), "package DIR/x.tgz is not valid: 1 error; run 'kubectl addon package verify DIR/x.tgz'"},
+		"a version twice":           {"x.tgz", bundletest.Tarballs(t, "1.9.0")["zz-1.9.0.tgz"], "x.tgz and zz-1.9.0.tgz both contain zz-1.9.0: remove one of them"},
 		"an index that is none":     {"index.yaml", []byte("no"), "DIR/index.yaml: not an index of KUDO packages"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			dir := clitest.Repository(t, "1.9.0")
-			clitest.WriteFile(t, filepath.Join(dir, test.file), test.content)
+			dir := bundletest.Repository(t, "1.9.0")
+			bundletest.WriteFile(t, filepath.Join(dir, test.file), test.content)
 			output, code := run("package", "index", dir)
 			if code != ExitFailure || !strings.Contains(strings.ReplaceAll(output, dir, "DIR"), test.want) {
 				t.Errorf("exit code %d: %s", code, output)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-addons/tandem/pkg/bundle/bundletest"
 	"github.com/tandem-addons/tandem/pkg/chart/registry/registrytest"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 )
@@ -32,8 +33,8 @@ func writeKeys(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clitest.WriteFile(t, name+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
-	clitest.WriteFile(t, name+".pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))
+	bundletest.WriteFile(t, name+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
+	bundletest.WriteFile(t, name+".pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))
 }
 
 var (
@@ -48,13 +49,13 @@ func TestPackagesInRegistries(t *testing.T) {
 	first, second := registrytest.Registry(t, false), registrytest.Registry(t, false)
 	t.Chdir(t.TempDir())
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none")) // no command needs a hub
-	clitest.WritePackage(t, "shop", "1.0.0", "package: ./cart")
-	clitest.WritePackage(t, "shop/cart", "0.2.0")
-	clitest.WritePackage(t, "changed/shop", "1.0.0")
-	clitest.WritePackage(t, "stack", "1.0.0", "package: oci://"+first+"/packages/shop:1.0.0")
-	clitest.WritePackage(t, "offline", "1.0.0", "package: oci://registry.invalid/packages/shop:1.0.0")
+	bundletest.WritePackage(t, "shop", "1.0.0", "package: ./cart")
+	bundletest.WritePackage(t, "shop/cart", "0.2.0")
+	bundletest.WritePackage(t, "changed/shop", "1.0.0")
+	bundletest.WritePackage(t, "stack", "1.0.0", "package: oci://"+first+"/packages/shop:1.0.0")
+	bundletest.WritePackage(t, "offline", "1.0.0", "package: oci://registry.invalid/packages/shop:1.0.0")
 	t.Setenv("TANDEM_CHART_MIRRORS", "oci://registry.invalid=oci://"+second+"/mirror")
-	clitest.WriteFile(t, "notes.txt", []byte("no key"))
+	bundletest.WriteFile(t, "notes.txt", []byte("no key"))
 	writeKeys(t, "own")
 	writeKeys(t, "other")
 	pushed := "" // the digest of the first package

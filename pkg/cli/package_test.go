@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tandem-addons/tandem/pkg/bundle/bundletest"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 )
@@ -42,7 +43,7 @@ func TestANewPackageIsValidAndCanBePacked(t *testing.T) {
 
 func TestNewPackageTouchesNothingThatIsThere(t *testing.T) {
 	dir := t.TempDir()
-	clitest.WriteFile(t, filepath.Join(dir, "README.md"), []byte("mine"))
+	bundletest.WriteFile(t, filepath.Join(dir, "README.md"), []byte("mine"))
 	if output, code := run("package", "new", "web", dir); code != ExitFailure || !strings.Contains(output, "is not empty") {
 		t.Errorf("exit code %d: %s", code, output)
 	}
@@ -80,15 +81,15 @@ func filesIn(t *testing.T, tarball string) []string {
 func TestPackTakesAlongWhatThePackageNeedsAndNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	shop := filepath.Join(dir, "shop")
-	clitest.WritePackage(t, shop, "1.0.0", "package: ./packages/cart", "package: ./stock.tgz")
-	clitest.WritePackage(t, filepath.Join(shop, "packages", "cart"), "1.0.0")
-	clitest.WritePackage(t, filepath.Join(dir, "stock"), "1.0.0")
-	clitest.WriteFile(t, filepath.Join(shop, "stock.tgz"), clitest.TarballOf(t, filepath.Join(dir, "stock")))
+	bundletest.WritePackage(t, shop, "1.0.0", "package: ./packages/cart", "package: ./stock.tgz")
+	bundletest.WritePackage(t, filepath.Join(shop, "packages", "cart"), "1.0.0")
+	bundletest.WritePackage(t, filepath.Join(dir, "stock"), "1.0.0")
+	bundletest.WriteFile(t, filepath.Join(shop, "stock.tgz"), bundletest.TarballOf(t, filepath.Join(dir, "stock")))
 	if err := os.MkdirAll(filepath.Join(shop, "templates", ".git"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{"README.md", ".hidden", "templates/.swp", "templates/.git/x", "templates/used.yaml", "packages/other.txt"} {
-		clitest.WriteFile(t, filepath.Join(shop, file), []byte("x: y\n"))
+		bundletest.WriteFile(t, filepath.Join(shop, file), []byte("x: y\n"))
 	}
 	first, second := filepath.Join(dir, "first.tgz"), filepath.Join(shop, "second.tgz")
 	for _, file := range []string{first, second} {
@@ -136,12 +137,12 @@ func TestPackWritesNothingWhereItFails(t *testing.T) {
 
 func TestPackagesOfARepository(t *testing.T) {
 	dir := t.TempDir()
-	for name, content := range clitest.Tarballs(t, "1.9.0", "1.10.0") {
-		clitest.WriteFile(t, filepath.Join(dir, name), content)
+	for name, content := range bundletest.Tarballs(t, "1.9.0", "1.10.0") {
+		bundletest.WriteFile(t, filepath.Join(dir, name), content)
 	}
 	const old, young = "operatorVersion: 1.9.0, urls: [zz-1.9.0.tgz]", "operatorVersion: 1.10.0, urls: [zz-1.10.0.tgz]"
 	const lost, removed = "operatorVersion: 1.8.0, urls: [zz-1.8.0.tgz, 'https://example.org/zz-1.8.0.tgz'], digest: 00", "operatorVersion: 2.0.0, removed: true"
-	clitest.WriteFile(t, filepath.Join(dir, "index.yaml"), clitest.IndexOf([]string{lost, old, young, removed}))
+	bundletest.WriteFile(t, filepath.Join(dir, "index.yaml"), bundletest.IndexOf([]string{lost, old, young, removed}))
 	for name, test := range map[string]struct {
 		args []string
 		code int

@@ -1,4 +1,4 @@
-// Package clitest has helpers for the tests of the command-line packages: golden files and packages.
+// Package clitest has helpers for the tests of the command-line packages: golden files and factories.
 package clitest
 
 import (

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/bundle/bundletest"
 	"github.com/tandem-addons/tandem/pkg/chart/registry/registrytest"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
@@ -87,7 +88,7 @@ func remotePackage(t *testing.T, spec string) string {
 			"plans: {deploy: {phases: [{name: a, steps: [{name: a, tasks: [c]}]}]}}\n",
 		"params.yaml": "apiVersion: kudo.dev/v1beta1\nparameters: []\n",
 	} {
-		clitest.WriteFile(t, filepath.Join(folder, name), []byte(text))
+		bundletest.WriteFile(t, filepath.Join(folder, name), []byte(text))
 	}
 	return folder
 }
@@ -98,20 +99,20 @@ func TestChartsElsewhereAreStoredAsTheyAre(t *testing.T) {
 	registrytest.Push(t, host+"/charts/web:1.2.3", archive)
 	folder := remotePackage(t, "{chart: 'oci://"+host+"/charts/web', version: 1.2.3}")
 	var l loader
-	b, err := l.loadBundle(t.Context(), folder)
+	b, err := l.LoadBundle(t.Context(), folder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if problems := b.root().problems; len(problems) > 0 {
+	if problems := b.Root().Problems; len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	_, version := b.root().objects("ns")
+	_, version := b.Root().Objects("ns")
 	want := kudo.HelmTaskSpec{Chart: "web-1.2.3.tgz", Repository: "oci://" + host + "/charts", Version: "1.2.3", Digest: content.DigestOf(archive)}
 	if got := version.Spec.Tasks[0].Spec.HelmTaskSpec; got != want {
 		t.Errorf("the task is %+v, want %+v", got, want)
 	}
 	stored, found := content.Find(&version.Spec, "web-1.2.3.tgz")
-	if !found || stored.Digest != content.DigestOf(archive) || !bytes.Equal(b.root().charts["web-1.2.3.tgz"], archive) {
+	if !found || stored.Digest != content.DigestOf(archive) || !bytes.Equal(b.Root().Charts["web-1.2.3.tgz"], archive) {
 		t.Errorf("the content is %+v", version.Spec.Content)
 	}
 	output, err := run(t, runVerifyCommand, folder)
@@ -153,7 +154,7 @@ func TestArchivesArePinned(t *testing.T) {
 		"{chart: web.tgz, repository: 'oci://registry.example.com/charts', version: 1.2.3, digest: 'sha256:" + strings.Repeat("0", 64) + "'}": "the archive has digest " + content.DigestOf(archive) + ", but the task expects sha256:0000",
 	} {
 		folder := remotePackage(t, spec)
-		clitest.WriteFile(t, filepath.Join(folder, "web.tgz"), archive)
+		bundletest.WriteFile(t, filepath.Join(folder, "web.tgz"), archive)
 		output, err := run(t, runVerifyCommand, folder)
 		if want == "" != (err == nil) || !strings.Contains(output, want) {
 			t.Errorf("%s: got error %v and\n%s", spec, err, output)
@@ -167,13 +168,13 @@ func TestDependenciesOfFoldersAreFetched(t *testing.T) {
 		"templates/db.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n"})}))
 	folder := remotePackage(t, "{chart: web}")
 	chart := "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies: [{name: db, version: 1.4.2, repository: '" + at + "'}]\n"
-	clitest.WriteFile(t, filepath.Join(folder, "web", "Chart.yaml"), []byte(chart))
+	bundletest.WriteFile(t, filepath.Join(folder, "web", "Chart.yaml"), []byte(chart))
 	var l loader
-	b, err := l.loadBundle(t.Context(), folder)
-	if err != nil || len(b.root().problems) > 0 {
-		t.Fatal(err, b.root().problems)
+	b, err := l.LoadBundle(t.Context(), folder)
+	if err != nil || len(b.Root().Problems) > 0 {
+		t.Fatal(err, b.Root().Problems)
 	}
-	needed, err := b.rights().text()
+	needed, err := rightsOf(b).text()
 	if err != nil || !strings.Contains(needed, "secrets") {
 		t.Errorf("got error %v and\n%s", err, needed)
 	}
@@ -181,7 +182,7 @@ func TestDependenciesOfFoldersAreFetched(t *testing.T) {
 	if err != nil || !strings.Contains(output, "secrets") {
 		t.Errorf("got error %v and\n%s", err, output)
 	}
-	clitest.WriteFile(t, filepath.Join(folder, "web", "Chart.yaml"), []byte(strings.Replace(chart, "1.4.2", "1.4.3", 1)))
+	bundletest.WriteFile(t, filepath.Join(folder, "web", "Chart.yaml"), []byte(strings.Replace(chart, "1.4.2", "1.4.3", 1)))
 	output, err = run(t, runVerifyCommand, folder)
 	if err == nil || !strings.Contains(output, `fetching a dependency that is not in folder charts: chart "`+at+`/db": `) || !strings.Contains(output, "or run 'helm dependency build'") {
 		t.Errorf("got error %v and\n%s", err, output)

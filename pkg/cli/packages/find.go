@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/bundle"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/registries"
 	"github.com/tandem-addons/tandem/pkg/console/read"
@@ -34,8 +35,8 @@ type Finder struct {
 	// repository is the repository in which names are looked up; the hub if empty.
 	repository string
 	// onHub looks up the child operators of packages on disk on the hub too, as push does.
-	onHub      bool
-	registries registries.Flags
+	onHub bool
+	flags registries.Flags
 }
 
 // Namespace returns the namespace of packages on the hub.
@@ -49,7 +50,7 @@ const naming = "A package is given as the path of its folder or tarball, with a 
 // same name.
 func (f *Finder) find(ctx context.Context, name string) (packageView, error) {
 	if IsPlace(name) {
-		return f.view(ctx, name, (*loader).loadBundle)
+		return f.view(ctx, name, (*loader).LoadBundle)
 	}
 	view, err := f.findNamed(ctx, name)
 	if _, onDisk := os.Stat(name); err != nil && onDisk == nil {
@@ -61,7 +62,7 @@ func (f *Finder) find(ctx context.Context, name string) (packageView, error) {
 // findNamed returns the package of that name from the repository or the hub.
 func (f *Finder) findNamed(ctx context.Context, name string) (packageView, error) {
 	if f.repository != "" {
-		return f.view(ctx, name, (*loader).loadNamed)
+		return f.view(ctx, name, (*loader).LoadNamed)
 	}
 	c, err := f.Hub()
 	if err != nil {
@@ -90,28 +91,29 @@ func (f *Finder) findFilled(ctx context.Context, name string) (packageView, erro
 }
 
 // IsPlace reports whether a name is a location: a URL, a reference to a registry, or a path.
-func IsPlace(name string) bool { return isURL(name) || IsPath(name) }
+func IsPlace(name string) bool { return bundle.IsURL(name) || bundle.IsPath(name) }
 
 // view returns the package that a loader loads.
-func (f *Finder) view(ctx context.Context, name string, load func(*loader, context.Context, string) (*bundle, error)) (packageView, error) {
-	l := &loader{repository: f.repository, registries: f.registries}
+func (f *Finder) view(ctx context.Context, name string, load func(*loader, context.Context, string) (*bundle.Bundle, error)) (packageView, error) {
+	l := &loader{flags: f.flags}
+	l.Repository, l.Registry = f.repository, l.flags.Client
 	if f.onHub {
-		l.versions = hubclient.VersionsOnce(ctx, f.Factory, f.Namespace())
+		l.Versions = hubclient.VersionsOnce(ctx, f.Factory, f.Namespace())
 	}
 	b, err := load(l, ctx, name)
 	if err != nil {
 		return packageView{}, err
 	}
-	return b.view(name)
+	return viewOf(b, name)
 }
 
-// view returns the package, or an error if it is not valid.
-func (b *bundle) view(name string) (packageView, error) {
-	if invalid := b.checkValid(name); invalid != nil {
+// viewOf returns the package, or an error if it is not valid.
+func viewOf(b *bundle.Bundle, name string) (packageView, error) {
+	if invalid := b.CheckValid(name); invalid != nil {
 		return packageView{}, fmt.Errorf("%w: run 'kubectl addon package verify %s'", invalid, text.Word(name))
 	}
-	operator, version := b.root().objects("")
-	return packageView{place: b.root().name, operator: operator.Spec, version: *version, tree: b.instances()}, nil
+	operator, version := b.Root().Objects("")
+	return packageView{place: b.Root().Name, operator: operator.Spec, version: *version, tree: instancesOf(b)}, nil
 }
 
 // storedPackage returns a package on the hub.

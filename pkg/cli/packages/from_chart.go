@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/tandem-addons/tandem/pkg/bundle"
 	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/chart/registry"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
@@ -23,7 +24,7 @@ type FromChartOptions struct {
 	chart        chartArgument
 	folder, name string
 	values       []string
-	fetcher      chartFetcher
+	fetcher      bundle.ChartFetcher
 }
 
 // NewCmdFromChart returns the command. If runF is set, it replaces runFromChart.
@@ -88,7 +89,7 @@ func runFromChart(ctx context.Context, o *FromChartOptions) error {
 	}
 	shown := ""
 	if from != nil {
-		shown = sourceText(fetchedChart{Chart: from.Name, Version: from.Version, From: from.From, Digest: from.Digest})
+		shown = bundle.SourceText(bundle.FetchedChart{Chart: from.Name, Version: from.Version, From: from.From, Digest: from.Digest})
 	}
 	if _, err := printPackage(ctx, o.Factory, folder, shown, created); err != nil {
 		return err
@@ -128,7 +129,7 @@ func placeOf(name, folder, chart string) (string, string, error) {
 }
 
 // printPackage prints what a new package is made of, its files, problems and permissions, and returns it.
-func printPackage(ctx context.Context, f *hubclient.Factory, folder, from string, created []string) (*bundle, error) {
+func printPackage(ctx context.Context, f *hubclient.Factory, folder, from string, created []string) (*bundle.Bundle, error) {
 	for _, file := range created {
 		from += fmt.Sprintf("%s created\n", file)
 	}
@@ -139,7 +140,7 @@ func printPackage(ctx context.Context, f *hubclient.Factory, folder, from string
 	if err != nil {
 		return nil, err
 	}
-	needed, err := b.rights().text()
+	needed, err := rightsOf(b).text()
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-addons/tandem/pkg/bundle/bundletest"
 	"github.com/tandem-addons/tandem/pkg/chart/registry/registrytest"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 )
@@ -26,7 +27,7 @@ func copyOfShop(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clitest.WriteFile(t, file, regexp.MustCompile("kubeVersion:.*\n").ReplaceAll(text, nil))
+	bundletest.WriteFile(t, file, regexp.MustCompile("kubeVersion:.*\n").ReplaceAll(text, nil))
 	return folder
 }
 

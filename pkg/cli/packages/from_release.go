@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/tandem-addons/tandem/pkg/bundle"
 	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/chart/registry"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
@@ -32,7 +33,7 @@ type FromReleaseOptions struct {
 	chart             chartArgument
 	values, sensitive []string
 	allowSensitive    bool
-	fetcher           chartFetcher
+	fetcher           bundle.ChartFetcher
 	output            *terminal.Output
 }
 
@@ -219,11 +220,11 @@ func (o *FromReleaseOptions) findChart(ctx context.Context, p *releasePackage) (
 }
 
 // printCreated prints the release and the files of the package, and its problems and permissions. It returns the verified package.
-func (o *FromReleaseOptions) printCreated(ctx context.Context, p *releasePackage, created []string) (*bundle, error) {
+func (o *FromReleaseOptions) printCreated(ctx context.Context, p *releasePackage, created []string) (*bundle.Bundle, error) {
 	r := p.release
 	shown := fmt.Sprintf("release %s, revision %d (%s), in namespace %s: chart %s %s\n", r.Release, r.Number, r.Status, r.Namespace, r.Chart.Name, r.Chart.Version)
 	if p.from != nil {
-		shown += sourceText(fetchedChart{Chart: p.from.Name, Version: p.from.Version, From: p.from.From, Digest: p.from.Digest})
+		shown += bundle.SourceText(bundle.FetchedChart{Chart: p.from.Name, Version: p.from.Version, From: p.from.From, Digest: p.from.Digest})
 	}
 	warnings := ""
 	for _, note := range p.notes {
@@ -247,7 +248,7 @@ func (o *FromReleaseOptions) printCreated(ctx context.Context, p *releasePackage
 }
 
 // compare compares what the package renders with what the release runs. A difference is no error: a chart may render random values.
-func (p *releasePackage) compare(ctx context.Context, cluster *releases.Cluster, b *bundle) (comparison, error) {
+func (p *releasePackage) compare(ctx context.Context, cluster *releases.Cluster, b *bundle.Bundle) (comparison, error) {
 	changes, objects, err := p.differences(ctx, cluster, b)
 	if ctx.Err() != nil {
 		return comparison{}, ctx.Err()
@@ -260,12 +261,12 @@ func (p *releasePackage) compare(ctx context.Context, cluster *releases.Cluster,
 }
 
 // differences returns how what the package renders differs from what the release runs, and how many objects the release has, with hooks.
-func (p *releasePackage) differences(ctx context.Context, cluster *releases.Cluster, b *bundle) ([]wrap.Change, int, error) {
+func (p *releasePackage) differences(ctx context.Context, cluster *releases.Cluster, b *bundle.Bundle) ([]wrap.Change, int, error) {
 	before, err := chart.Recorded(p.release)
 	if err != nil {
 		return nil, 0, fmt.Errorf("the record is invalid: %w", err)
 	}
-	pkg := b.root().pkg
+	pkg := b.Root().Pkg
 	values, known := pkg.ChartValuesWith(pkg.Version.Tasks[0], p.secrets)
 	if !known {
 		return nil, 0, errors.New("its values do not render")
@@ -348,11 +349,11 @@ func (c comparison) text() string {
 }
 
 // data returns the output for programs.
-func (p *releasePackage) data(created []string, b *bundle, compared comparison) fromReleaseData {
+func (p *releasePackage) data(created []string, b *bundle.Bundle, compared comparison) fromReleaseData {
 	r := p.release
 	data := fromReleaseData{
 		Release: r.Release, Namespace: r.Namespace, Revision: r.Number, Status: r.Status, Package: p.name, Folder: p.folder, Files: created, Notes: p.notes,
-		Chart: releaseChart{Name: r.Chart.Name, Version: r.Chart.Version}, Rights: b.rights(), Compared: compared, Commands: p.commands(" "),
+		Chart: releaseChart{Name: r.Chart.Name, Version: r.Chart.Version}, Rights: rightsOf(b), Compared: compared, Commands: p.commands(" "),
 	}
 	if p.from != nil {
 		data.Chart.Repository, data.Chart.From, data.Chart.Digest = p.from.Repository, p.from.From, p.from.Digest

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/bundle"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/core/image"
@@ -74,7 +75,7 @@ func runImages(ctx context.Context, o *ImagesOptions) error {
 	if err != nil {
 		return err
 	}
-	data, err := b.images(isChart(o.name), o.registries)
+	data, err := imagesOf(b, isChart(o.name), o.registries)
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func parseRegistries(cmd *cobra.Command, given []string) ([]kudo.ImageRegistry, 
 }
 
 // bundleOf loads the package, or wraps one around the chart.
-func (o *ImagesOptions) bundleOf(ctx context.Context) (*bundle, error) {
+func (o *ImagesOptions) bundleOf(ctx context.Context) (*bundle.Bundle, error) {
 	if !isChart(o.name) {
 		return verifiedBundle(ctx, &o.loader, o.ErrOut, o.name)
 	}
@@ -156,10 +157,10 @@ type imageUse struct {
 }
 
 // images returns the images of a package and its children, or of a chart, with their registries replaced.
-func (b *bundle) images(ofChart bool, registries []kudo.ImageRegistry) (imagesData, error) {
+func imagesOf(b *bundle.Bundle, ofChart bool, registries []kudo.ImageRegistry) (imagesData, error) {
 	data := imagesData{Images: []string{}, Uses: []imageUse{}}
-	for _, m := range b.distinct() {
-		version := versionName(m.pkg)
+	for _, m := range b.Distinct() {
+		version := bundle.VersionName(m.Pkg)
 		if ofChart { // the package around it exists only here
 			version = ""
 		}
@@ -167,7 +168,7 @@ func (b *bundle) images(ofChart bool, registries []kudo.ImageRegistry) (imagesDa
 			return data, err
 		}
 	}
-	for _, name := range b.notLookedFor() {
+	for _, name := range b.NotLookedFor() {
 		data.note("", "child package %s is not known here", text.Quote(name))
 	}
 	for _, use := range data.Uses {
@@ -180,7 +181,7 @@ func (b *bundle) images(ofChart bool, registries []kudo.ImageRegistry) (imagesDa
 
 // Images returns the container images of the package and its children, and what is not known about them.
 func (l *Loaded) Images() (images, unknown []string, err error) {
-	data, err := l.bundle.images(false, nil)
+	data, err := imagesOf(l.bundle, false, nil)
 	return data.Images, data.Unknown, err
 }
 
@@ -199,12 +200,12 @@ func (d *imagesData) note(version, format string, args ...any) {
 var variableImage = regexp.MustCompile(`(?m)^[^#\n]*image["']?:.*\{\{.*\.Params\b`)
 
 // addMember adds the images of one package.
-func (d *imagesData) addMember(m *member, version string, registries []kudo.ImageRegistry) error {
-	for _, t := range m.pkg.TaskObjects() {
+func (d *imagesData) addMember(m *bundle.Member, version string, registries []kudo.ImageRegistry) error {
+	for _, t := range m.Pkg.TaskObjects() {
 		switch {
 		case t.Err != nil:
 			d.note(version, "template %s does not render with the default parameters", text.Quote(t.Template))
-		case variableImage.MatchString(m.pkg.Version.Templates[t.Template]):
+		case variableImage.MatchString(m.Pkg.Version.Templates[t.Template]):
 			d.note(version, "images of template %s depend on parameters: those of the defaults are listed", text.Quote(t.Template))
 		}
 		images := image.NewOverride(registries)
@@ -236,8 +237,8 @@ func (d *imagesData) add(use imageUse) {
 }
 
 // addTasks adds what is known of tasks besides the objects that they apply.
-func (d *imagesData) addTasks(m *member, version string, registries []kudo.ImageRegistry) {
-	for _, task := range m.pkg.Version.Tasks {
+func (d *imagesData) addTasks(m *bundle.Member, version string, registries []kudo.ImageRegistry) {
+	for _, task := range m.Pkg.Version.Tasks {
 		switch task.Kind {
 		case kudo.TaskHelm:
 			d.note(version, "chart %s is rendered with the default parameters and without a cluster: images with others are not listed", text.Quote(task.Spec.Chart))

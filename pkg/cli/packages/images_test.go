@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-addons/tandem/pkg/bundle/bundletest"
 	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 )
@@ -50,7 +51,7 @@ func TestImagesOfAnArchiveOfAChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "secrets.tgz")
-	clitest.WriteFile(t, file, archive)
+	bundletest.WriteFile(t, file, archive)
 	output, err := listImages(t, file)
 	if err != nil || strings.Count(output, "registry.example.com/secrets:1.0") != 2 {
 		t.Errorf("%v: %s", err, output)
@@ -59,7 +60,7 @@ func TestImagesOfAnArchiveOfAChart(t *testing.T) {
 
 func TestImagesOfAPackageThatHasNone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "zz")
-	clitest.WritePackage(t, dir, "1.0.0")
+	bundletest.WritePackage(t, dir, "1.0.0")
 	output, err := listImages(t, dir)
 	if err != nil || output != "# No images were found.\n" {
 		t.Errorf("%v: %s", err, output)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/bundle"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
@@ -45,7 +46,7 @@ func NewCmdIndex(f *hubclient.Factory, runF func(context.Context, *IndexOptions)
 			"  kubectl addon package index repository --url https://example.org/packages",
 		Args: terminal.Exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if address, err := url.Parse(o.base); err != nil || o.base != "" && (!isURL(o.base) || address.Host == "") {
+			if address, err := url.Parse(o.base); err != nil || o.base != "" && (!bundle.IsURL(o.base) || address.Host == "") {
 				return terminal.Usagef(cmd, "invalid argument %q for \"--url\" flag: must be a URL such as https://example.org/packages", o.base)
 			}
 			o.folder = args[0]
@@ -78,10 +79,10 @@ type publishedIndex struct {
 
 // publishedEntry is one version of a package, including descriptive fields.
 type publishedEntry struct {
-	Name        string `yaml:"name"`
-	indexEntry  `yaml:",inline"`
-	Description string       `yaml:"description,omitempty"`
-	Maintainers []maintainer `yaml:"maintainers,omitempty"`
+	Name              string `yaml:"name"`
+	bundle.IndexEntry `yaml:",inline"`
+	Description       string       `yaml:"description,omitempty"`
+	Maintainers       []maintainer `yaml:"maintainers,omitempty"`
 
 	// version is the version by which entries are sorted.
 	version *kudo.OperatorVersion
@@ -136,7 +137,7 @@ func tarballsIn(dir string) ([]string, error) {
 	}
 	var names []string
 	for _, entry := range entries {
-		if !entry.IsDir() && isTarball(entry.Name()) {
+		if !entry.IsDir() && bundle.IsTarball(entry.Name()) {
 			names = append(names, entry.Name())
 		}
 	}
@@ -158,7 +159,7 @@ func existingIndex(dir string) (publishedIndex, error) {
 	if err != nil {
 		return made, fmt.Errorf("reading the existing index: %w", err)
 	}
-	existing, err := parseIndex(content)
+	existing, err := bundle.ParseIndex(content)
 	if err != nil {
 		return made, fmt.Errorf("%s: %w: remove it first", file, err)
 	}
@@ -174,16 +175,16 @@ func publish(ctx context.Context, dir, name, base string) (publishedEntry, error
 		return publishedEntry{}, fmt.Errorf("reading %s: %w", file, err)
 	}
 	l := &loader{}
-	l.begin()
-	at, err := l.readArchive(file, bytes.NewReader(content))
+	l.Begin()
+	at, err := l.ReadArchive(file, bytes.NewReader(content))
 	if err != nil {
 		return publishedEntry{}, err
 	}
-	b, err := l.loadFrom(ctx, at)
+	b, err := l.LoadFrom(ctx, at)
 	if err != nil {
 		return publishedEntry{}, err
 	}
-	if err := b.checkValid(file); err != nil {
+	if err := b.CheckValid(file); err != nil {
 		return publishedEntry{}, fmt.Errorf("%w; run 'kubectl addon package verify %s'", err, text.Word(file))
 	}
 	address := (&url.URL{Path: name}).String()
@@ -192,10 +193,10 @@ func publish(ctx context.Context, dir, name, base string) (publishedEntry, error
 			return publishedEntry{}, err
 		}
 	}
-	p := b.root().pkg
+	p := b.Root().Pkg
 	entry := publishedEntry{
 		Name: p.Name, Description: p.Operator.Description,
-		indexEntry: indexEntry{
+		IndexEntry: bundle.IndexEntry{
 			OperatorVersion: p.Version.Version, AppVersion: p.Version.AppVersion,
 			URLs: []string{address}, Digest: fmt.Sprintf("%x", sha256.Sum256(content)),
 		},
@@ -203,6 +204,6 @@ func publish(ctx context.Context, dir, name, base string) (publishedEntry, error
 	for _, m := range p.Operator.Maintainers {
 		entry.Maintainers = append(entry.Maintainers, maintainer(m))
 	}
-	_, entry.version = b.root().objects("")
+	_, entry.version = b.Root().Objects("")
 	return entry, nil
 }

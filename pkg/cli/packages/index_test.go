@@ -6,19 +6,23 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+	"github.com/tandem-addons/tandem/pkg/bundle"
+	"github.com/tandem-addons/tandem/pkg/bundle/bundletest"
 )
 
 func TestIndexedPackagesAreFound(t *testing.T) {
-	dir := clitest.Repository(t, "1.9.0", "1.10.0")
+	dir := bundletest.Repository(t, "1.9.0", "1.10.0")
 	if _, err := writeIndex(context.Background(), dir, ""); err != nil {
 		t.Fatal(err)
 	}
-	if found, problem := childFrom(t, dir, ""); found != "zz-1.10.0" || problem != "" {
-		t.Errorf("got %s, %s", found, problem)
+	parent := filepath.Join(t.TempDir(), "parent")
+	bundletest.WritePackage(t, parent, "1.0.0", "package: zz")
+	b, err := (&bundle.Loader{Repository: dir}).LoadBundle(t.Context(), parent)
+	if err != nil || b.ProblemsText() != "" || strings.Join(b.Brings(), " ") != "zz-1.10.0" {
+		t.Errorf("got error %v, problems %s, children %v", err, b.ProblemsText(), b.Brings())
 	}
-	clitest.WriteFile(t, filepath.Join(dir, "zz-1.10.0.tgz"), clitest.Tarballs(t, "1.9.0")["zz-1.9.0.tgz"])
-	if _, problem := childFrom(t, dir, ""); !strings.Contains(problem, "has SHA-256") {
-		t.Errorf("another tarball in its place: got %s", problem)
+	bundletest.WriteFile(t, filepath.Join(dir, "zz-1.10.0.tgz"), bundletest.Tarballs(t, "1.9.0")["zz-1.9.0.tgz"])
+	if b, err = (&bundle.Loader{Repository: dir}).LoadBundle(t.Context(), parent); err != nil || !strings.Contains(b.ProblemsText(), "has SHA-256") {
+		t.Errorf("another tarball in its place: got error %v, problems %s", err, b.ProblemsText())
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/bundle"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
@@ -82,8 +83,8 @@ type listedPackage struct {
 
 func (f *Finder) list(ctx context.Context) (listData, error) {
 	if f.repository != "" {
-		packages, err := (&loader{repository: f.repository}).listPackages(ctx)
-		return listData{Packages: packages, Repository: shownURL(f.repository)}, err
+		packages, err := listPackages(ctx, f.repository)
+		return listData{Packages: packages, Repository: bundle.ShownURL(f.repository)}, err
 	}
 	h, err := f.Hub()
 	if err != nil {
@@ -94,22 +95,19 @@ func (f *Finder) list(ctx context.Context) (listData, error) {
 }
 
 // listPackages returns the packages of the repository.
-func (l *loader) listPackages(ctx context.Context) ([]listedPackage, error) {
-	l.begin()
-	if err := l.readCatalog(ctx); err != nil {
+func listPackages(ctx context.Context, repository string) ([]listedPackage, error) {
+	l := &bundle.Loader{Repository: repository}
+	l.Begin()
+	if err := l.ReadCatalog(ctx); err != nil {
 		return nil, err
 	}
-	versions := l.catalog.versions()
+	versions := l.Catalog.Versions()
 	sortByVersion(versions)
 	packages := []listedPackage{}
 	for _, v := range versions {
-		p, entry := listedOf(v), l.catalog.entry(v.OperatorName(), v.Name)
+		p, entry := listedOf(v), l.Catalog.Entry(v.OperatorName(), v.Name)
 		p.Digest = entry.Digest
-		for _, address := range entry.URLs {
-			if at, err := follow(entry.index, address, entry.Digest); err == nil {
-				p.URLs = append(p.URLs, at.String())
-			}
-		}
+		p.URLs = entry.Addresses()
 		packages = append(packages, p)
 	}
 	return packages, nil

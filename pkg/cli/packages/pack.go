@@ -1,7 +1,6 @@
 package packages
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -9,18 +8,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/tandem-addons/tandem/pkg/bundle"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/core/artifact"
-	"github.com/tandem-addons/tandem/pkg/core/pack"
-	"github.com/tandem-addons/tandem/pkg/core/tree"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -62,35 +57,26 @@ func runPack(ctx context.Context, o *PackOptions) error {
 		return fmt.Errorf("opening package: %w", err)
 	}
 	defer root.Close()
-	b, err := o.loadFolder(ctx, o.folder, root.FS())
+	b, err := o.LoadFolder(ctx, o.folder, root.FS())
 	if err != nil {
 		return err
 	}
-	if err := printers.WriteEscaped(o.ErrOut, b.problemsText()); err != nil {
+	if err := printers.WriteEscaped(o.ErrOut, b.ProblemsText()); err != nil {
 		return err
 	}
-	if err := b.checkValid(o.folder); err != nil {
+	if err := b.CheckValid(o.folder); err != nil {
 		return err
 	}
-	text, err := writeTarball(cmp.Or(o.file, versionName(b.root().pkg)+".tgz"), b, root.FS())
+	text, err := writeTarball(cmp.Or(o.file, bundle.VersionName(b.Root().Pkg)+".tgz"), b, root.FS())
 	if err != nil {
 		return err
 	}
 	return printers.WriteEscaped(o.Out, text)
 }
 
-// loadFolder loads the package in a folder as if it were packed in a tarball: packages referred to by path must be inside the folder.
-func (l *loader) loadFolder(ctx context.Context, name string, files fs.FS) (*bundle, error) {
-	if inner := operatorFolders(files); len(inner) == 1 {
-		return nil, fmt.Errorf("%s contains no operator.yaml, but %s does: use that folder", name, filepath.Join(name, inner[0]))
-	}
-	l.begin()
-	return l.loadFrom(ctx, source{name: filepath.Clean(name), archive: files, folder: "."})
-}
-
 // writeTarball writes a bundle to a file atomically, and returns a summary.
-func writeTarball(file string, b *bundle, files fs.FS) (string, error) {
-	content, count, err := b.tarball(files)
+func writeTarball(file string, b *bundle.Bundle, files fs.FS) (string, error) {
+	content, count, err := b.Tarball(files)
 	if err != nil {
 		return "", err
 	}
@@ -98,63 +84,6 @@ func writeTarball(file string, b *bundle, files fs.FS) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("%s created: %s, %d bytes\nsha256=%x\n", file, text.Plural(count, "file"), len(content), sha256.Sum256(content)), nil
-}
-
-// tarball returns a tarball of a bundle, and the number of files in it. The same package always results in the same tarball.
-func (b *bundle) tarball(files fs.FS) (tarball []byte, count int, err error) {
-	names, err := b.files(files)
-	if err != nil {
-		return nil, 0, err
-	}
-	var content bytes.Buffer
-	if err := pack.WriteArchive(&content, files, names); err != nil {
-		return nil, 0, err
-	}
-	if _, _, err := pack.Archive(bytes.NewReader(content.Bytes())); err != nil {
-		return nil, 0, err // it exceeds the size limit of readers
-	}
-	return content.Bytes(), len(names), nil
-}
-
-// files returns the files of all packages in a folder, and the tarballs there that they refer to.
-func (b *bundle) files(folder fs.FS) ([]string, error) {
-	var names []string
-	for _, m := range b.members {
-		if m.archive != folder {
-			continue // it is in a tarball or at a URL
-		}
-		files, err := fs.Sub(folder, m.folder)
-		if err != nil {
-			return nil, fmt.Errorf("opening package: %w", err)
-		}
-		own, err := m.ownFiles(files)
-		if err != nil {
-			return nil, err
-		}
-		for _, task := range m.pkg.Version.Tasks {
-			if name := task.Spec.Package; tree.MakesChild(task) && !isURL(name) && !artifact.IsReference(name) && isTarball(name) {
-				own = append(own, name)
-			}
-		}
-		for _, name := range own {
-			names = append(names, path.Join(m.folder, name))
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
-}
-
-// ownFiles returns the files of a package with its charts.
-func (m *member) ownFiles(files fs.FS) ([]string, error) {
-	own, err := pack.Files(files)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.name, err)
-	}
-	charts, err := m.pkg.ChartFiles(files)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.name, err)
-	}
-	return append(own, charts...), nil
 }
 
 // copyFiles copies files to a folder.

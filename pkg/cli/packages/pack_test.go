@@ -24,7 +24,7 @@ func TestPackTakesFlags(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			var got options
 			cmd := NewCmdPack(clitest.Factory(""), func(_ context.Context, o *PackOptions) error {
-				got = options{Folder: o.folder, File: o.file, Repository: o.repository}
+				got = options{Folder: o.folder, File: o.file, Repository: o.Repository}
 				return nil
 			})
 			clitest.Parse(t, cmd, test.args, test.err)

@@ -3,32 +3,21 @@ package packages
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"maps"
-	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/bundle"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/registries"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/core/artifact"
-	"github.com/tandem-addons/tandem/pkg/core/pack"
 	"github.com/tandem-addons/tandem/pkg/core/signature"
-	"github.com/tandem-addons/tandem/pkg/core/tree"
-	"github.com/tandem-addons/tandem/pkg/kube/apply"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // PushOptions holds the arguments and flags of the command.
@@ -103,7 +92,7 @@ func runPush(ctx context.Context, o *PushOptions) error {
 		return o.publish(ctx)
 	}
 	namespace := cmp.Or(*o.Flags.Namespace, kudo.DefaultPackagesNamespace)
-	o.versions = hubclient.VersionsOnce(ctx, o.Factory, namespace)
+	o.Versions = hubclient.VersionsOnce(ctx, o.Factory, namespace)
 	b, err := verifiedBundle(ctx, &o.loader, o.ErrOut, o.name)
 	if err != nil {
 		return err
@@ -116,63 +105,56 @@ func runPush(ctx context.Context, o *PushOptions) error {
 	if err != nil {
 		return err
 	}
-	return hubclient.Advise(push(ctx, c, o.Out, b, namespace, signatures), namespace)
+	return hubclient.Advise(newHub(c, namespace, o.Out).Push(ctx, b, signatures), namespace)
 }
 
 // signaturesFor returns the signatures of a package that is stored on the hub: those in registries, and one with the private key. If there are public keys,
 // it requires one by them, and returns only those by them.
-func (o *PushOptions) signaturesFor(ctx context.Context, b *bundle) (signatures, error) {
-	found, err := o.signatures(ctx)
+func (o *PushOptions) signaturesFor(ctx context.Context, b *bundle.Bundle) (bundle.Signatures, error) {
+	found, err := o.Signatures(ctx)
 	if err != nil {
-		return signatures{}, err
+		return bundle.Signatures{}, err
 	}
 	if len(o.keys) > 0 {
-		if _, err := o.verifySignature(ctx, b, o.name, o.keys); err != nil {
-			return signatures{}, err
-		}
 		keys, err := registries.ReadKeys(o.keys)
+		if err == nil {
+			_, err = o.VerifySignature(ctx, b, o.name, keys)
+		}
 		if err != nil {
-			return signatures{}, err
+			return bundle.Signatures{}, err
 		}
 		found = signature.By(found, keys)
 	}
 	if o.signKey != "" {
-		root := b.root()
-		_, version := root.objects("")
-		signed, err := b.sign(o.signKey, signature.Statement{Digest: signature.ContentDigest(version)})
+		root := b.Root()
+		_, version := root.Objects("")
+		signed, err := signBundle(b, o.signKey, signature.Statement{Digest: signature.ContentDigest(version)})
 		if err != nil {
-			return signatures{}, err
+			return bundle.Signatures{}, err
 		}
 		found = append(found, signed)
 	}
-	return signatures{found, len(o.keys) > 0 || o.signKey != ""}, nil
-}
-
-// signatures are those of packages that are stored on the hub.
-type signatures struct {
-	found []signature.Signature
-	// required is set if each OperatorVersion must get one.
-	required bool
+	return bundle.Signatures{Found: found, Required: len(o.keys) > 0 || o.signKey != ""}, nil
 }
 
 // publish pushes a package to a registry.
 func (o *PushOptions) publish(ctx context.Context) error {
-	b, files, done, err := o.loadPortable(ctx, o.name)
+	b, files, done, err := o.LoadPortable(ctx, o.name)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if err := printers.WriteEscaped(o.ErrOut, b.problemsText()+b.fetchedText()); err != nil {
+	if err := printers.WriteEscaped(o.ErrOut, b.ProblemsText()+b.FetchedText()); err != nil {
 		return err
 	}
-	if err := b.checkValid(o.name); err != nil {
+	if err := b.CheckValid(o.name); err != nil {
 		return err
 	}
-	tarball, _, err := b.tarball(files)
+	tarball, _, err := b.Tarball(files)
 	if err != nil {
 		return err
 	}
-	p, to := b.root().pkg, *o.to
+	p, to := b.Root().Pkg, *o.to
 	made, err := artifact.New(tarball, p)
 	if err != nil {
 		return err
@@ -187,16 +169,16 @@ func (o *PushOptions) publish(ctx context.Context) error {
 }
 
 // upload pushes an artifact, and signs it.
-func (o *PushOptions) upload(ctx context.Context, b *bundle, to artifact.Reference, made artifact.Artifact) error {
+func (o *PushOptions) upload(ctx context.Context, b *bundle.Bundle, to artifact.Reference, made artifact.Artifact) error {
 	statement := signature.Statement{Place: to.Host + "/" + to.Repository, Digest: made.Digest}
 	var signed signature.Signature
 	var err error
 	if o.signKey != "" { // before anything is pushed, so that no unsigned package remains
-		if signed, err = b.sign(o.signKey, statement); err != nil {
+		if signed, err = signBundle(b, o.signKey, statement); err != nil {
 			return err
 		}
 	}
-	registry, err := o.registries.Client()
+	registry, err := o.Registry()
 	if err != nil {
 		return err
 	}
@@ -220,11 +202,11 @@ func (o *PushOptions) upload(ctx context.Context, b *bundle, to artifact.Referen
 	return err
 }
 
-// sign signs a statement with the content of the OperatorVersions in a bundle.
-func (b *bundle) sign(keyFile string, statement signature.Statement) (signature.Signature, error) {
+// signBundle signs a statement with the content of the OperatorVersions in a bundle.
+func signBundle(b *bundle.Bundle, keyFile string, statement signature.Statement) (signature.Signature, error) {
 	key, err := registries.ReadPrivateKey(keyFile)
 	if err == nil {
-		statement.Versions, err = b.contentDigests()
+		statement.Versions, err = b.ContentDigests()
 	}
 	if err != nil {
 		return signature.Signature{}, err
@@ -232,154 +214,10 @@ func (b *bundle) sign(keyFile string, statement signature.Statement) (signature.
 	return key.Sign(statement)
 }
 
-// signatures returns the signatures of all packages that were pulled. They are not verified: the hub verifies them, if it requires signatures.
-func (l *loader) signatures(ctx context.Context) ([]signature.Signature, error) {
-	var all []signature.Signature
-	for _, name := range slices.Sorted(maps.Keys(l.pulled)) {
-		registry, err := l.registries.Client()
-		if err != nil {
-			return nil, err
-		}
-		found, err := registry.Signatures(ctx, l.pulled[name].Reference)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-	}
-	return all, nil
-}
-
-// loadPortable loads a package as it is packed, with the files that contain it. The caller calls done in the end.
-func (l *loader) loadPortable(ctx context.Context, name string) (b *bundle, files fs.FS, done func(), err error) {
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		root, err := os.OpenRoot(name) // symbolic links cannot point outside of it
-		if err != nil {
-			return nil, nil, nil, fmt.Errorf("opening package: %w", err)
-		}
-		b, err = l.loadFolder(ctx, name, root.FS())
-		if err != nil {
-			_ = root.Close()
-			return nil, nil, nil, err
-		}
-		return b, b.root().archive, func() { _ = root.Close() }, nil
-	}
-	l.begin()
-	at, err := l.openSource(ctx, name)
-	if err == nil {
-		b, err = l.loadFrom(ctx, at)
-	}
-	return b, at.archive, func() {}, err
-}
-
-// push stores a package and its dependencies, dependencies first, and what is too large for each OperatorVersion after it. It stores nothing if one
-// of the versions exists on the hub with different content.
-func push(ctx context.Context, c client.Client, out io.Writer, b *bundle, namespace string, signed signatures) error {
-	members := b.distinct()
-	exists, err := findExisting(ctx, c, members, namespace)
-	if err != nil {
+// newHub returns the hub on which packages are stored, with a line for each object as kubectl prints it.
+func newHub(c client.Client, namespace string, out io.Writer) *bundle.Hub {
+	return &bundle.Hub{Client: c, Namespace: namespace, FieldManager: hubclient.FieldManager, Report: func(kind, name, did string) error {
+		_, err := fmt.Fprintf(out, "%s %s\n", text.ObjectName(kudo.GroupVersion.Group, kind, name), did)
 		return err
-	}
-	describing, err := highestVersions(ctx, c, members, namespace)
-	if err != nil {
-		return err
-	}
-	if err := checkServesContent(c, members); err != nil {
-		return err
-	}
-	for _, m := range members {
-		operator, version := m.objects(namespace)
-		if describing[version.Name] {
-			err = store(ctx, c, out, "operator", &kudo.Operator{}, operator)
-		}
-		switch {
-		case err != nil:
-		case exists[version.Name]:
-			err = report(out, "operatorversion", version.Name, "unchanged")
-		default:
-			stored, _ := pack.Divide(version)
-			err = store(ctx, c, out, "operatorversion", &kudo.OperatorVersion{}, stored)
-		}
-		if err == nil {
-			err = storeContent(ctx, c, out, version, m.charts, exists[version.Name])
-		}
-		if err == nil {
-			err = signed.store(ctx, c, out, version)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// findExisting reports for each member whether its OperatorVersion exists on the hub. It returns an error if one exists with different
-// content.
-func findExisting(ctx context.Context, c client.Client, members []*member, namespace string) (map[string]bool, error) {
-	exists := map[string]bool{}
-	var conflicts []error
-	for _, m := range members {
-		_, version := m.objects(namespace)
-		stored := &kudo.OperatorVersion{}
-		err := c.Get(ctx, client.ObjectKeyFromObject(version), stored)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("reading OperatorVersion %q: %w", version.Name, err)
-		}
-		if exists[version.Name] = err == nil; !exists[version.Name] {
-			continue
-		}
-		if changed := pack.ChangedFields(stored.NamedSpec(), &version.Spec); len(changed) > 0 {
-			conflicts = append(conflicts, fmt.Errorf("OperatorVersion %q already exists in namespace %q with different content (%s) "+
-				"and is immutable: raise operatorVersion in %s", version.Name, version.Namespace, strings.Join(changed, ", "), m.file("operator.yaml")))
-		}
-	}
-	return exists, errors.Join(conflicts...)
-}
-
-// highestVersions returns the OperatorVersions with the packages that provide the Operator: the highest existing version of each operator,
-// because all its versions share one Operator. If the user may not list the versions on the hub, it is the highest of the members.
-func highestVersions(ctx context.Context, c client.Client, members []*member, namespace string) (map[string]bool, error) {
-	versions, err := read.StoredVersions(ctx, c, namespace)
-	if err != nil && !apierrors.IsForbidden(err) {
-		return nil, err
-	}
-	for _, m := range members {
-		_, version := m.objects(namespace)
-		if !slices.ContainsFunc(versions, func(v kudo.OperatorVersion) bool { return v.Name == version.Name }) {
-			versions = append(versions, *version)
-		}
-	}
-	highest := map[string]bool{}
-	for _, version := range versions {
-		var task kudo.Task
-		task.Spec.Package = version.OperatorName()
-		if chosen, err := tree.Choose(task, versions); err == nil {
-			highest[chosen.Name] = true
-		}
-	}
-	return highest, nil
-}
-
-// store applies one object and reports the result; current is an empty object of the same type.
-func store(ctx context.Context, c client.Client, out io.Writer, kind string, current, want client.Object) error {
-	err := c.Get(ctx, client.ObjectKeyFromObject(want), current)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading %s %q: %w", kind, want.GetName(), err)
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
-	if err != nil {
-		return fmt.Errorf("converting %s %q: %w", kind, want.GetName(), err)
-	}
-	delete(content, "status")
-	applied, err := apply.Object(ctx, c, &unstructured.Unstructured{Object: content}, hubclient.FieldManager)
-	if err != nil {
-		return fmt.Errorf("applying %s %q: %w", kind, want.GetName(), err)
-	}
-	did := "configured"
-	switch current.GetResourceVersion() {
-	case "":
-		did = "created"
-	case applied.GetResourceVersion():
-		did = "unchanged"
-	}
-	return report(out, kind, want.GetName(), did)
+	}}
 }

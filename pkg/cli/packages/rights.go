@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/bundle"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/core/rights"
@@ -54,7 +55,7 @@ func runRights(ctx context.Context, o *RightsOptions) error {
 	if err != nil {
 		return err
 	}
-	needed := b.rights()
+	needed := rightsOf(b)
 	text, err := needed.text()
 	if err != nil {
 		return err
@@ -74,19 +75,19 @@ type rightsData struct {
 	ReservedNamespaces []string `json:"reservedNamespaces,omitempty"`
 }
 
-// rights returns the permissions that the package itself needs. Its children have their own, or those of their parent.
-func (b *bundle) rights() rightsData {
-	root := b.root()
-	data := rightsData{OperatorVersion: versionName(root.pkg)}
-	data.Permissions, data.Unknown = root.pkg.Rights()
+// rightsOf returns the permissions that the package itself needs. Its children have their own, or those of their parent.
+func rightsOf(b *bundle.Bundle) rightsData {
+	root := b.Root()
+	data := rightsData{OperatorVersion: bundle.VersionName(root.Pkg)}
+	data.Permissions, data.Unknown = root.Pkg.Rights()
 	data.Powers, data.ReservedNamespaces = rights.PowersOf(data.Permissions), rights.WrittenReserved(data.Permissions)
-	for _, child := range b.rootFirst()[1:] {
-		if child.pkg.Version.Permissions == nil {
+	for _, child := range b.RootFirst()[1:] {
+		if child.Pkg.Version.Permissions == nil {
 			data.Unknown = append(data.Unknown, fmt.Sprintf("child package %s declares no permissions and has those of its parent: declare them there",
-				child.pkg.Name))
+				child.Pkg.Name))
 		}
 	}
-	for _, name := range b.notLookedFor() {
+	for _, name := range b.NotLookedFor() {
 		data.Unknown = append(data.Unknown, fmt.Sprintf("child package %s is not known here: if it declares no permissions, it has those of its parent", name))
 	}
 	return data

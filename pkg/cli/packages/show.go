@@ -154,7 +154,7 @@ func runShow(ctx context.Context, o *ShowOptions) error {
 func (f *Finder) addFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.repository, "repository", "",
 		"URL or folder of a repository of KUDO packages, in which packages are looked up instead of on the hub.")
-	f.registries.AddTo(cmd)
+	f.flags.AddTo(cmd)
 }
 
 // packageText returns all sections.

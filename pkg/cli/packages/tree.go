@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/bundle"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
@@ -53,7 +54,7 @@ func runTree(ctx context.Context, o *TreeOptions) error {
 	if err != nil {
 		return err
 	}
-	made := b.instances()
+	made := instancesOf(b)
 	return o.output.Print(o.Out, terminal.Shown{Text: made.text(), Data: made, Names: made.versions()})
 }
 
@@ -71,33 +72,33 @@ type packageNode struct {
 	Children          []packageNode `json:"children,omitempty"`
 }
 
-// instances returns the tree of Instances that the package creates. The bundle is verified: it has no cycle.
-func (b *bundle) instances() packageNode {
-	root := b.root()
+// instancesOf returns the tree of Instances that the package creates. The bundle is verified: it has no cycle.
+func instancesOf(b *bundle.Bundle) packageNode {
+	root := b.Root()
 	return packageNode{
-		Instance: root.pkg.Name, OperatorVersion: versionName(root.pkg), Package: root.name, Children: root.instances(root.pkg.Name),
+		Instance: root.Pkg.Name, OperatorVersion: bundle.VersionName(root.Pkg), Package: root.Name, Children: childrenOf(root, root.Pkg.Name),
 	}
 }
 
-// instances returns the children of an Instance of the package, with their descendants.
-func (m *member) instances(instance string) []packageNode {
+// childrenOf returns the children of an Instance of the package, with their descendants.
+func childrenOf(m *bundle.Member, instance string) []packageNode {
 	tasks := map[string]int{}
-	for i, task := range m.pkg.Version.Tasks {
+	for i, task := range m.Pkg.Version.Tasks {
 		tasks[task.Name] = i
 	}
-	_, version := m.objects("")
+	_, version := m.Objects("")
 	var nodes []packageNode
 	for _, task := range tree.Tasks(&version.Spec) {
 		n := packageNode{Instance: tree.ChildName(instance, task), Task: task.Name, EnablingParameter: task.Spec.EnablingParameter}
-		child, resolved := m.children[tasks[task.Name]]
+		child, resolved := m.Children[tasks[task.Name]]
 		switch {
 		case !resolved:
 			n.Package = task.Spec.Package
-		case child.member == nil:
-			n.OperatorVersion = child.name
+		case child.Member == nil:
+			n.OperatorVersion = child.Name
 		default:
-			n.OperatorVersion, n.Package = child.name, child.member.name
-			n.Children = child.member.instances(n.Instance)
+			n.OperatorVersion, n.Package = child.Name, child.Member.Name
+			n.Children = childrenOf(child.Member, n.Instance)
 		}
 		nodes = append(nodes, n)
 	}

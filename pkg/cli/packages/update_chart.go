@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/bundle"
 	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -86,7 +87,7 @@ func runUpdateChart(ctx context.Context, o *UpdateChartOptions) error {
 		return err
 	}
 	u := &chartUpdate{before: before}
-	if u.task, err = helmTask(before.pkg, o.task); err != nil {
+	if u.task, err = helmTask(before.Pkg, o.task); err != nil {
 		return fmt.Errorf("package %s: %w", o.folder, err)
 	}
 	if err := o.find(ctx, u); err != nil {
@@ -101,7 +102,7 @@ func runUpdateChart(ctx context.Context, o *UpdateChartOptions) error {
 	if u.after, err = o.load(ctx, u); err != nil {
 		return err
 	}
-	if err := printers.WriteEscaped(o.ErrOut, (&bundle{members: []*member{u.after}}).problemsText()); err != nil {
+	if err := printers.WriteEscaped(o.ErrOut, (&bundle.Bundle{Members: []*bundle.Member{u.after}}).ProblemsText()); err != nil {
 		return err
 	}
 	data, err := u.data()
@@ -118,7 +119,7 @@ func runUpdateChart(ctx context.Context, o *UpdateChartOptions) error {
 
 // chartUpdate is the replacement of the chart of a task.
 type chartUpdate struct {
-	before, after *member
+	before, after *bundle.Member
 	// task is the index of the task.
 	task int
 	from found
@@ -135,27 +136,27 @@ type found struct {
 }
 
 func (u *chartUpdate) spec() *kudo.HelmTaskSpec {
-	return &u.before.pkg.Version.Tasks[u.task].Spec.HelmTaskSpec
+	return &u.before.Pkg.Version.Tasks[u.task].Spec.HelmTaskSpec
 }
 
 // loadAlone loads the package in a folder without those that it depends on, and prints its problems. It must be valid.
-func (o *UpdateChartOptions) loadAlone(ctx context.Context, folder string) (*member, error) {
-	o.loader.begin()
-	from, err := o.loader.openSource(ctx, folder)
+func (o *UpdateChartOptions) loadAlone(ctx context.Context, folder string) (*bundle.Member, error) {
+	o.loader.Begin()
+	from, err := o.loader.OpenSource(ctx, folder)
 	if err != nil {
 		return nil, err
 	}
-	if from.archive != nil {
+	if from.Archive != nil {
 		return nil, fmt.Errorf("%s is not a folder: unpack it first", folder)
 	}
-	from.name = o.folder
-	m, err := o.loader.loadAlone(ctx, from)
+	from.Name = o.folder
+	m, err := o.loader.LoadAlone(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	b := &bundle{members: []*member{m}}
-	if err := b.checkValid(o.folder); err != nil {
-		return nil, errors.Join(printers.WriteEscaped(o.ErrOut, b.problemsText()), err)
+	b := &bundle.Bundle{Members: []*bundle.Member{m}}
+	if err := b.CheckValid(o.folder); err != nil {
+		return nil, errors.Join(printers.WriteEscaped(o.ErrOut, b.ProblemsText()), err)
 	}
 	return m, nil
 }
@@ -190,11 +191,11 @@ func (o *UpdateChartOptions) find(ctx context.Context, u *chartUpdate) (err erro
 	if repository := cmp.Or(u.spec().Repository, u.from.described.Source.Repository); o.newChart.place == "" {
 		if repository == "" {
 			return fmt.Errorf("task %s does not say which repository its chart is from: name the new chart as CHART",
-				text.Quote(u.before.pkg.Version.Tasks[u.task].Name))
+				text.Quote(u.before.Pkg.Version.Tasks[u.task].Name))
 		}
 		o.newChart.place, o.newChart.reference.Repository = u.from.described.Name, repository
 	}
-	archive, from, err := o.newChart.read(ctx, &o.loader.fetcher)
+	archive, from, err := o.newChart.read(ctx, &o.loader.Fetcher)
 	if err != nil {
 		return err
 	}
@@ -210,7 +211,7 @@ func (o *UpdateChartOptions) find(ctx context.Context, u *chartUpdate) (err erro
 
 // findOld reads the chart of the package.
 func (o *UpdateChartOptions) findOld(ctx context.Context, u *chartUpdate) error {
-	name, archive, err := u.before.chartOf(ctx, u.task, u.before.pkg.Version.Tasks[u.task])
+	name, archive, err := u.before.ChartOf(ctx, u.task, u.before.Pkg.Version.Tasks[u.task])
 	if err != nil {
 		return err
 	}
@@ -246,8 +247,8 @@ func (u *chartUpdate) checkSame() error {
 
 // checkGone returns an error if the package sets values that the new chart does not have.
 func (o *UpdateChartOptions) checkGone(u *chartUpdate) error {
-	task := u.before.pkg.Version.Tasks[u.task]
-	values, _, known := u.before.pkg.ChartValues(task)
+	task := u.before.Pkg.Version.Tasks[u.task]
+	values, _, known := u.before.Pkg.ChartValues(task)
 	if !known || o.allowGone {
 		return nil
 	}
@@ -315,18 +316,18 @@ func (u *chartUpdate) sourceFields() []wrap.Field {
 }
 
 // load loads the package with the new chart, from a copy of its files.
-func (o *UpdateChartOptions) load(ctx context.Context, u *chartUpdate) (*member, error) {
+func (o *UpdateChartOptions) load(ctx context.Context, u *chartUpdate) (*bundle.Member, error) {
 	copied, err := os.MkdirTemp("", "kubectl-addon-")
 	if err != nil {
 		return nil, fmt.Errorf("copying the package: %w", err)
 	}
 	defer os.RemoveAll(copied)
-	files, done, err := u.before.open()
+	files, done, err := u.before.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	names, err := u.before.ownFiles(files)
+	names, err := u.before.OwnFiles(files)
 	if err != nil {
 		return nil, err
 	}
@@ -353,8 +354,8 @@ func (u *chartUpdate) write(folder string) ([]string, error) {
 		return nil, err
 	}
 	did = append(did, "operator.yaml changed")
-	shared := slices.ContainsFunc(u.before.pkg.Version.Tasks, func(t kudo.Task) bool {
-		return t.Name != u.before.pkg.Version.Tasks[u.task].Name && path.Clean(t.Spec.Chart) == u.replaced
+	shared := slices.ContainsFunc(u.before.Pkg.Version.Tasks, func(t kudo.Task) bool {
+		return t.Name != u.before.Pkg.Version.Tasks[u.task].Name && path.Clean(t.Spec.Chart) == u.replaced
 	})
 	if u.replaced != "" && u.replaced != u.archive && !shared {
 		if err := os.Remove(place(u.replaced)); err != nil {
@@ -387,8 +388,8 @@ func (u *chartUpdate) data() (updateData, error) {
 	if err != nil {
 		return data, err
 	}
-	name := u.before.pkg.Version.Tasks[u.task].Name
-	old, next := u.before.rendered[name].Renderings, u.after.rendered[name].Renderings
+	name := u.before.Pkg.Version.Tasks[u.task].Name
+	old, next := u.before.Rendered[name].Renderings, u.after.Rendered[name].Renderings
 	data.Changes = append(data.Changes, values...)
 	if len(old) > 0 && len(next) > 0 {
 		changes, warnings := wrap.CompareRenderings(old[0], next[0])
@@ -397,8 +398,8 @@ func (u *chartUpdate) data() (updateData, error) {
 		data.Warnings = []string{"the chart does not render with the default parameters: objects, definitions and hooks are not compared"}
 	}
 	data.Changes = append(data.Changes, wrap.Compare(wrap.InPermissions, permissionLines(u.before), permissionLines(u.after))...)
-	version := &u.after.pkg.Version
-	if version.Version == u.before.pkg.Version.Version {
+	version := &u.after.Pkg.Version
+	if version.Version == u.before.Pkg.Version.Version {
 		data.Notes = append(data.Notes, fmt.Sprintf("operatorVersion is still %s: raise it if this version was pushed", version.Version))
 	}
 	if _, appVersion := wrap.Versions(to); appVersion != "" && version.AppVersion != "" && version.AppVersion != appVersion {
@@ -408,9 +409,9 @@ func (u *chartUpdate) data() (updateData, error) {
 }
 
 // permissionLines returns the permissions that the plans of a package need, by what they are for.
-func permissionLines(m *member) map[string]string {
+func permissionLines(m *bundle.Member) map[string]string {
 	lines := map[string]string{}
-	needed, _ := m.pkg.Rights()
+	needed, _ := m.Pkg.Rights()
 	if needed == nil {
 		return lines
 	}

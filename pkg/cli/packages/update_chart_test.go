@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-addons/tandem/pkg/bundle/bundletest"
 	"github.com/tandem-addons/tandem/pkg/chart/registry/registrytest"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
@@ -54,7 +55,7 @@ func TestUpdateChart(t *testing.T) {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	operator := strings.Replace(readText(t, "shop/operator.yaml"), "kind: Helm", "kind: Helm # ours", 1)
-	clitest.WriteFile(t, "shop/operator.yaml", []byte(operator))
+	bundletest.WriteFile(t, "shop/operator.yaml", []byte(operator))
 	clean := strings.NewReplacer(content.DigestOf(web2(t)), "DIGEST", at, "https://charts.example.com")
 	dry, err := run(t, runUpdateChartCommand, "shop", "--version", "2.0.0", "--dry-run")
 	if err != nil {
@@ -93,11 +94,11 @@ func TestUpdateChartOfReferences(t *testing.T) {
 
 func TestUpdateChartErrors(t *testing.T) {
 	at := charts(t)
-	clitest.WriteFile(t, "web-2.0.0.tgz", web2(t))
+	bundletest.WriteFile(t, "web-2.0.0.tgz", web2(t))
 	local := remotePackage(t, "{chart: web.tgz}")
-	clitest.WriteFile(t, filepath.Join(local, "web.tgz"), web(t, "1.2.3"))
+	bundletest.WriteFile(t, filepath.Join(local, "web.tgz"), web(t, "1.2.3"))
 	folder := remotePackage(t, "{chart: web}")
-	clitest.WriteFile(t, filepath.Join(folder, "web", "Chart.yaml"), []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n"))
+	bundletest.WriteFile(t, filepath.Join(folder, "web", "Chart.yaml"), []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n"))
 	elsewhere := remotePackage(t, "{chart: web, repository: '"+at+"', version: 1.2.3}")
 	if output, err := run(t, runFromChartCommand, at+"/web", "--version", "1.2.3", "--param", "replicas", "shop"); err != nil {
 		t.Fatalf("%v\n%s", err, output)

@@ -4,19 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/tandem-addons/tandem/pkg/bundle"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/registries"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
-	"github.com/tandem-addons/tandem/pkg/core/signature"
-	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // VerifyOptions holds the arguments and flags of the command.
@@ -61,21 +58,25 @@ func NewCmdVerify(f *hubclient.Factory, runF func(context.Context, *VerifyOption
 }
 
 func runVerify(ctx context.Context, o *VerifyOptions) error {
-	o.loader.tryValues = true
-	b, err := o.loader.loadBundle(ctx, o.name)
+	o.TryValues = true
+	b, err := o.LoadBundle(ctx, o.name)
 	if err != nil {
 		return err
 	}
-	verdict := b.verdict(o.name)
+	verdict := newVerdict(b, o.name)
 	if len(o.keys) > 0 {
-		if verdict.SignedDigest, err = o.loader.verifySignature(ctx, b, o.name, o.keys); err != nil {
+		keys, err := registries.ReadKeys(o.keys)
+		if err == nil {
+			verdict.SignedDigest, err = o.VerifySignature(ctx, b, o.name, keys)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	invalid := b.checkValid(o.name)
-	text := b.problemsText() + b.fetchedText()
+	invalid := b.CheckValid(o.name)
+	text := b.ProblemsText() + b.FetchedText()
 	if invalid == nil {
-		text += fmt.Sprintf("package %s is valid: OperatorVersion %s%s\n", o.name, versionName(b.root().pkg), b.childrenText())
+		text += fmt.Sprintf("package %s is valid: OperatorVersion %s%s\n", o.name, bundle.VersionName(b.Root().Pkg), childrenText(b))
 	}
 	if verdict.SignedDigest != "" {
 		text += fmt.Sprintf("the signature is valid, for %s and the content of every OperatorVersion\n", verdict.SignedDigest)
@@ -84,49 +85,6 @@ func runVerify(ctx context.Context, o *VerifyOptions) error {
 		return err
 	}
 	return invalid
-}
-
-// contentDigests returns the digests of the OperatorVersions in a bundle, which its signature covers. Versions on the hub have signatures of their own.
-func (b *bundle) contentDigests() (map[string]string, error) {
-	if names := b.notLookedFor(); len(names) > 0 {
-		return nil, fmt.Errorf("child packages %s were not looked up, so the signature cannot cover their versions: set --repository",
-			text.List(names, 3))
-	}
-	digests := map[string]string{}
-	for _, m := range b.distinct() {
-		_, version := m.objects("")
-		digests[version.Name] = signature.ContentDigest(version)
-	}
-	return digests, nil
-}
-
-// verifySignature returns the digest of the package at a reference to a registry. It returns an error unless one of the public keys in files has signed it
-// and the content of each OperatorVersion in the bundle.
-func (l *loader) verifySignature(ctx context.Context, b *bundle, name string, files []string) (string, error) {
-	keys, err := registries.ReadKeys(files)
-	if err != nil {
-		return "", err
-	}
-	pulled := l.pulled[name]
-	if pulled == nil {
-		return "", fmt.Errorf("--key is for packages in registries (oci://HOST/PATH): %s has no signature", text.Word(name))
-	}
-	registry, err := l.registries.Client()
-	if err != nil {
-		return "", err
-	}
-	found, err := registry.Signatures(ctx, pulled.Reference)
-	if err != nil {
-		return "", err
-	}
-	digests, err := b.contentDigests()
-	if err == nil {
-		_, err = signature.VerifyArtifact(pulled.Reference.Digest, digests, found, keys)
-	}
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", pulled.Reference, err)
-	}
-	return pulled.Reference.Digest, nil
 }
 
 // verdict is the result of a verification for programs.
@@ -138,7 +96,7 @@ type verdict struct {
 	// Unverified lists child packages given only by name, which were not verified.
 	Unverified []string `json:"unverified,omitempty"`
 	// Charts lists the charts that were fetched.
-	Charts []fetchedChart `json:"charts,omitempty"`
+	Charts []bundle.FetchedChart `json:"charts,omitempty"`
 	// SignedDigest is the digest of the package, if a signature was required.
 	SignedDigest string    `json:"signedDigest,omitempty"`
 	Valid        bool      `json:"valid"`
@@ -155,19 +113,19 @@ type problem struct {
 	Message  string        `json:"message"`
 }
 
-// verdict returns the result for a package and its child packages.
-func (b *bundle) verdict(name string) verdict {
-	v := verdict{Package: name, Unverified: b.notLookedFor(), Valid: b.checkValid(name) == nil, Problems: []problem{}}
+// newVerdict returns the result for a package and its child packages.
+func newVerdict(b *bundle.Bundle, name string) verdict {
+	v := verdict{Package: name, Unverified: b.NotLookedFor(), Valid: b.CheckValid(name) == nil, Problems: []problem{}}
 	if v.Valid {
-		v.OperatorVersion, v.ChildVersions = versionName(b.root().pkg), b.brings()
+		v.OperatorVersion, v.ChildVersions = bundle.VersionName(b.Root().Pkg), b.Brings()
 	}
-	for _, m := range b.rootFirst() {
-		v.Charts = append(v.Charts, m.fetchedCharts()...)
-		place := m.name
-		if m == b.root() {
+	for _, m := range b.RootFirst() {
+		v.Charts = append(v.Charts, m.FetchedCharts()...)
+		place := m.Name
+		if m == b.Root() {
 			place = ""
 		}
-		for _, f := range m.problems {
+		for _, f := range m.Problems {
 			v.Problems = append(v.Problems, problem{
 				Package: place, File: f.File, Line: f.Line, Column: f.Column, Severity: f.Severity, Message: f.Message,
 			})
@@ -177,92 +135,25 @@ func (b *bundle) verdict(name string) verdict {
 }
 
 // verifiedBundle loads a package with its child packages and prints the problems to out. It returns an error if any of them has errors.
-func verifiedBundle(ctx context.Context, l *loader, out io.Writer, name string) (*bundle, error) {
-	b, err := l.loadBundle(ctx, name)
+func verifiedBundle(ctx context.Context, l *loader, out io.Writer, name string) (*bundle.Bundle, error) {
+	b, err := l.LoadBundle(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if err := printers.WriteEscaped(out, b.problemsText()+b.fetchedText()); err != nil {
+	if err := printers.WriteEscaped(out, b.ProblemsText()+b.FetchedText()); err != nil {
 		return nil, err
 	}
-	return b, b.checkValid(name)
-}
-
-// problemsText returns a line for each problem, with file names relative to the working directory.
-func (b *bundle) problemsText() string {
-	var text strings.Builder
-	for _, m := range b.rootFirst() {
-		for _, f := range m.problems {
-			f.File = m.file(f.File)
-			text.WriteString(f.String() + "\n")
-		}
-	}
-	return text.String()
-}
-
-// fetchedText lists the charts that were fetched for a bundle.
-func (b *bundle) fetchedText() string {
-	var lines strings.Builder
-	for _, m := range b.rootFirst() {
-		for _, c := range m.fetchedCharts() {
-			lines.WriteString(sourceText(c))
-		}
-	}
-	return lines.String()
-}
-
-// rootFirst returns the members in the order of the output.
-func (b *bundle) rootFirst() []*member {
-	last := len(b.members) - 1
-	return append([]*member{b.members[last]}, b.members[:last]...)
-}
-
-// brings returns the sorted names of the child OperatorVersions.
-func (b *bundle) brings() []string {
-	names := map[string]bool{}
-	for _, m := range b.members {
-		for _, child := range m.children {
-			names[child.name] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
-}
-
-// notLookedFor returns the sorted names of packages that were not looked up.
-func (b *bundle) notLookedFor() []string {
-	var names []string
-	for _, m := range b.members {
-		names = append(names, m.unsought...)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return b, b.CheckValid(name)
 }
 
 // childrenText lists the child OperatorVersions and the names that were not looked up; empty if there are none.
-func (b *bundle) childrenText() string {
+func childrenText(b *bundle.Bundle) string {
 	text := ""
-	if names := b.brings(); len(names) > 0 {
+	if names := b.Brings(); len(names) > 0 {
 		text = ", with dependencies " + strings.Join(names, ", ")
 	}
-	if names := b.notLookedFor(); len(names) > 0 {
+	if names := b.NotLookedFor(); len(names) > 0 {
 		text += "; not looked up: " + strings.Join(names, ", ")
 	}
 	return text
-}
-
-// checkValid returns an error if the package or one of its child packages has errors.
-func (b *bundle) checkValid(name string) error {
-	var problems, all int
-	for _, m := range b.members {
-		problems += len(pack.Errors(m.problems))
-		all += len(m.problems)
-	}
-	if problems == 0 {
-		return nil
-	}
-	found := text.Plural(problems, "error")
-	if warnings := all - problems; warnings > 0 {
-		found += ", " + text.Plural(warnings, "warning")
-	}
-	return fmt.Errorf("package %s is not valid: %s", name, found)
 }

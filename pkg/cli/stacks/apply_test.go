@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-addons/tandem/pkg/bundle/bundletest"
 	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 )
@@ -115,7 +116,7 @@ func TestVersionsOfChartsDependOnTheChartAndOnWhichValuesAreSet(t *testing.T) {
 	version := func(values string) string {
 		t.Helper()
 		file := filepath.Join(dir, "stack.yaml")
-		clitest.WriteFile(t, file, []byte("apiVersion: kudo.dev/v1beta1\nkind: Stack\nmetadata: {name: s}\nspec: {addOns: [{name: a, chart: ./secrets, values: "+values+"}]}\n"))
+		bundletest.WriteFile(t, file, []byte("apiVersion: kudo.dev/v1beta1\nkind: Stack\nmetadata: {name: s}\nspec: {addOns: [{name: a, chart: ./secrets, values: "+values+"}]}\n"))
 		output, err := applyOffline(t, "", "-f", file, "-o", `jsonpath={.items[?(@.kind=="OperatorVersion")].metadata.name}`)
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +133,7 @@ func TestVersionsOfChartsDependOnTheChartAndOnWhichValuesAreSet(t *testing.T) {
 	if none := version("{}"); none == first {
 		t.Errorf("no value that is set has version %s, too", first)
 	}
-	clitest.WriteFile(t, filepath.Join(dir, "secrets", "templates", "more.yaml"), []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"))
+	bundletest.WriteFile(t, filepath.Join(dir, "secrets", "templates", "more.yaml"), []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"))
 	if other := version("{replicas: 1}"); other == first {
 		t.Errorf("another chart has version %s, too", first)
 	}

@@ -1,4 +1,4 @@
-package packages
+package bundle
 
 import (
 	"cmp"
@@ -20,16 +20,16 @@ import (
 // renderCharts renders the charts of a package without errors, like the first deployment of an Instance that sets only what it must, and its upgrade, and
 // adds the problems. No cluster is needed, so look-ups find nothing. With try, hostile values of parameters are tried. It returns an error that is no
 // problem of the package.
-func (m *member) renderCharts(ctx context.Context, try bool) error {
-	if len(pack.Errors(m.problems)) > 0 {
+func (m *Member) renderCharts(ctx context.Context, try bool) error {
+	if len(pack.Errors(m.Problems)) > 0 {
 		return nil
 	}
 	runs, err := m.chartRuns(ctx)
 	if err != nil || len(runs) == 0 {
 		return err
 	}
-	m.problems = append(m.problems, m.pkg.VerifyContent()...)
-	if len(pack.Errors(m.problems)) > 0 {
+	m.Problems = append(m.Problems, m.Pkg.VerifyContent()...)
+	if len(pack.Errors(m.Problems)) > 0 {
 		return nil
 	}
 	rendered := map[string]pack.Chart{}
@@ -37,10 +37,10 @@ func (m *member) renderCharts(ctx context.Context, try bool) error {
 		if rendered[r.task.Name] = r.run(ctx, try); ctx.Err() != nil {
 			return ctx.Err()
 		}
-		m.problems = append(m.problems, r.problems...)
+		m.Problems = append(m.Problems, r.problems...)
 	}
-	m.rendered = rendered
-	m.problems = append(m.problems, m.pkg.VerifyCharts(rendered)...)
+	m.Rendered = rendered
+	m.Problems = append(m.Problems, m.Pkg.VerifyCharts(rendered)...)
 	return nil
 }
 
@@ -57,31 +57,31 @@ type chartRun struct {
 
 // chartRuns adds the archives of charts to the content of the package. A chart that cannot be packed or fetched is a problem of the
 // package.
-func (m *member) chartRuns(ctx context.Context) ([]*chartRun, error) {
+func (m *Member) chartRuns(ctx context.Context) ([]*chartRun, error) {
 	renderer, err := chart.NewRenderer()
 	if err != nil {
 		return nil, err
 	}
 	var runs []*chartRun
-	for i, task := range m.pkg.Version.Tasks {
+	for i, task := range m.Pkg.Version.Tasks {
 		if task.Kind != kudo.TaskHelm {
 			continue
 		}
-		name, archive, err := m.chartOf(ctx, i, task)
+		name, archive, err := m.ChartOf(ctx, i, task)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			m.problems = append(m.problems, chartProblem(m.pkg, i, pack.Error, "task %s: %v", text.Quote(task.Name), err))
+			m.Problems = append(m.Problems, chartProblem(m.Pkg, i, pack.Error, "task %s: %v", text.Quote(task.Name), err))
 			continue
 		}
 		m.addChart(name, archive)
 		if _, err := compatibility.ParseConstraint(cmp.Or(chart.KubeVersion(archive), "*")); err != nil {
-			m.problems = append(m.problems, chartProblem(m.pkg, i, pack.Error, "task %s: chart %s: kubeVersion in Chart.yaml is no constraint such as >=1.25.0-0: %v",
+			m.Problems = append(m.Problems, chartProblem(m.Pkg, i, pack.Error, "task %s: chart %s: kubeVersion in Chart.yaml is no constraint such as >=1.25.0-0: %v",
 				text.Quote(task.Name), text.Quote(task.Spec.Chart), err))
 			continue
 		}
-		runs = append(runs, &chartRun{pkg: m.pkg, index: i, task: task, renderer: renderer, archive: archive, lookups: map[pack.Lookup]bool{}})
+		runs = append(runs, &chartRun{pkg: m.Pkg, index: i, task: task, renderer: renderer, archive: archive, lookups: map[pack.Lookup]bool{}})
 	}
 	return runs, nil
 }
@@ -159,14 +159,14 @@ func (r *chartRun) warn(warnings []string) {
 }
 
 // addChart adds the archive of a chart to the content of the package.
-func (m *member) addChart(name string, archive []byte) {
-	if m.charts == nil {
-		m.charts = map[string][]byte{}
+func (m *Member) addChart(name string, archive []byte) {
+	if m.Charts == nil {
+		m.Charts = map[string][]byte{}
 	}
-	m.charts[name] = archive
-	content.Add(&m.pkg.Version, name, archive)
-	at := slices.IndexFunc(m.pkg.Version.Content, func(f kudo.ContentFile) bool { return f.File == name })
-	m.pkg.Version.Content[at].KubeVersion = chart.KubeVersion(archive)
+	m.Charts[name] = archive
+	content.Add(&m.Pkg.Version, name, archive)
+	at := slices.IndexFunc(m.Pkg.Version.Content, func(f kudo.ContentFile) bool { return f.File == name })
+	m.Pkg.Version.Content[at].KubeVersion = chart.KubeVersion(archive)
 }
 
 // add adds a problem of the chart.

@@ -1,4 +1,4 @@
-package packages
+package bundle
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+	"github.com/tandem-addons/tandem/pkg/bundle/bundletest"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 )
 
@@ -44,25 +44,25 @@ func shop(t *testing.T, files map[string][]byte) (address string, requests map[s
 }
 
 // load loads the package and lists its members, with the resolved references of their tasks, and all errors.
-func load(t *testing.T, l *loader, name string) (members, problems []string) {
+func load(t *testing.T, l *Loader, name string) (members, problems []string) {
 	t.Helper()
-	b, err := l.loadBundle(context.Background(), name)
+	b, err := l.LoadBundle(context.Background(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range b.members {
-		_, version := m.objects("ns")
+	for _, m := range b.Members {
+		_, version := m.Objects("ns")
 		line := version.Name
 		for i, task := range version.Spec.Tasks {
 			if task.Kind == kudo.TaskKudoOperator {
-				if task.Spec.OperatorVersionName != m.children[i].name {
-					t.Errorf("%s: task %s: got the exact name %q, want %q", version.Name, task.Name, task.Spec.OperatorVersionName, m.children[i].name)
+				if task.Spec.OperatorVersionName != m.Children[i].Name {
+					t.Errorf("%s: task %s: got the exact name %q, want %q", version.Name, task.Name, task.Spec.OperatorVersionName, m.Children[i].Name)
 				}
 				line += " " + strings.Join([]string{task.Spec.Package, task.Spec.AppVersion, task.Spec.OperatorVersion}, "_")
 			}
 		}
 		members = append(members, line)
-		for _, problem := range pack.Errors(m.problems) {
+		for _, problem := range pack.Errors(m.Problems) {
 			problem.File = m.file(problem.File)
 			problems = append(problems, strings.ReplaceAll(problem.String(), filepath.Dir(name), "DIR"))
 		}
@@ -90,19 +90,19 @@ func TestBundle(t *testing.T) {
 		"linked":    {"package: ../zz", "package: ../link, instanceName: b"},
 		"escaping":  {"package: ../escape.tgz"},
 	} {
-		clitest.WritePackage(t, filepath.Join(dir, name), "1.0.0", children...)
+		bundletest.WritePackage(t, filepath.Join(dir, name), "1.0.0", children...)
 	}
-	clitest.WritePackage(t, filepath.Join(dir, "twins", "zz"), "1.0.0", "package: ../../old")
-	clitest.WritePackage(t, filepath.Join(dir, "inside", "packages", "inner"), "0.1.0", "package: ../../", "package: ../deep")
-	clitest.WritePackage(t, filepath.Join(dir, "inside", "packages", "inner"), "0.1.0", "package: ../deep.tgz")
-	clitest.WritePackage(t, filepath.Join(dir, "deep"), "0.2.0")
-	clitest.WriteFile(t, filepath.Join(dir, "inside", "packages", "deep.tgz"), clitest.TarballOf(t, filepath.Join(dir, "deep")))
-	clitest.WriteFile(t, filepath.Join(dir, "inside.tgz"), clitest.TarballOf(t, filepath.Join(dir, "inside")))
+	bundletest.WritePackage(t, filepath.Join(dir, "twins", "zz"), "1.0.0", "package: ../../old")
+	bundletest.WritePackage(t, filepath.Join(dir, "inside", "packages", "inner"), "0.1.0", "package: ../../", "package: ../deep")
+	bundletest.WritePackage(t, filepath.Join(dir, "inside", "packages", "inner"), "0.1.0", "package: ../deep.tgz")
+	bundletest.WritePackage(t, filepath.Join(dir, "deep"), "0.2.0")
+	bundletest.WriteFile(t, filepath.Join(dir, "inside", "packages", "deep.tgz"), bundletest.TarballOf(t, filepath.Join(dir, "deep")))
+	bundletest.WriteFile(t, filepath.Join(dir, "inside.tgz"), bundletest.TarballOf(t, filepath.Join(dir, "inside")))
 	if err := os.Symlink(filepath.Join(dir, "zz"), filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	clitest.WritePackage(t, filepath.Join(dir, "escape"), "1.0.0", "package: ../zz", "package: /etc", "package: ./none")
-	clitest.WriteFile(t, filepath.Join(dir, "escape.tgz"), clitest.TarballOf(t, filepath.Join(dir, "escape")))
+	bundletest.WritePackage(t, filepath.Join(dir, "escape"), "1.0.0", "package: ../zz", "package: /etc", "package: ./none")
+	bundletest.WriteFile(t, filepath.Join(dir, "escape.tgz"), bundletest.TarballOf(t, filepath.Join(dir, "escape")))
 
 	for name, test := range map[string]struct{ members, problems []string }{
 		"zz":      {members: []string{"zz-1.0.0"}},
@@ -148,7 +148,7 @@ func TestBundle(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			members, problems := load(t, &loader{}, filepath.Join(dir, name))
+			members, problems := load(t, &Loader{}, filepath.Join(dir, name))
 			if diff := cmp.Diff(test.members, members); diff != "" {
 				t.Errorf("members:\n%s", diff)
 			}
@@ -182,20 +182,20 @@ func TestBundleFitsParametersToChildren(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			dir := t.TempDir()
 			parent, child := filepath.Join(dir, "parent"), filepath.Join(dir, "child")
-			clitest.WritePackage(t, parent, "1.0.0", "package: ../child"+test.spec)
-			clitest.WritePackage(t, child, "1.0.0")
-			clitest.WriteFile(t, filepath.Join(child, "params.yaml"), []byte("parameters:\n- {name: SIZE, type: integer, trigger: deploy}\n"))
+			bundletest.WritePackage(t, parent, "1.0.0", "package: ../child"+test.spec)
+			bundletest.WritePackage(t, child, "1.0.0")
+			bundletest.WriteFile(t, filepath.Join(child, "params.yaml"), []byte("parameters:\n- {name: SIZE, type: integer, trigger: deploy}\n"))
 			if test.file != "" {
 				if err := os.Mkdir(filepath.Join(parent, "templates"), 0o755); err != nil {
 					t.Fatal(err)
 				}
-				clitest.WriteFile(t, filepath.Join(parent, "templates", "child.yaml"), []byte(test.file))
+				bundletest.WriteFile(t, filepath.Join(parent, "templates", "child.yaml"), []byte(test.file))
 			}
-			b, err := (&loader{}).loadBundle(context.Background(), parent)
+			b, err := (&Loader{}).LoadBundle(context.Background(), parent)
 			if err != nil {
 				t.Fatal(err)
 			}
-			problems := b.root().problems
+			problems := b.Root().Problems
 			if (test.want == "") != (len(problems) == 0) || len(problems) > 1 {
 				t.Fatalf("got %v, want %s", problems, test.want)
 			}
@@ -208,12 +208,12 @@ func TestBundleFitsParametersToChildren(t *testing.T) {
 
 func TestBundleOverTheNetwork(t *testing.T) {
 	dir := t.TempDir()
-	clitest.WritePackage(t, filepath.Join(dir, "zz"), "1.10.0")
-	tarball := clitest.TarballOf(t, filepath.Join(dir, "zz"))
+	bundletest.WritePackage(t, filepath.Join(dir, "zz"), "1.10.0")
+	tarball := bundletest.TarballOf(t, filepath.Join(dir, "zz"))
 	files := map[string][]byte{"/zz.tgz": tarball, "/large.tgz": make([]byte, pack.MaxArchive+1), "/page.tgz": []byte("<html>")}
 	address, requests := shop(t, files)
-	clitest.WritePackage(t, filepath.Join(dir, "loop"), "1.0.0", "package: '"+address+"/loop.tgz'")
-	files["/loop.tgz"] = clitest.TarballOf(t, filepath.Join(dir, "loop"))
+	bundletest.WritePackage(t, filepath.Join(dir, "loop"), "1.0.0", "package: '"+address+"/loop.tgz'")
+	files["/loop.tgz"] = bundletest.TarballOf(t, filepath.Join(dir, "loop"))
 	files["/index.yaml"] = fmt.Appendf(nil, `apiVersion: v1
 entries:
   zz:
@@ -226,17 +226,17 @@ entries:
   other:
   - {name: other, operatorVersion: 1.10.0, urls: [zz.tgz]}
 `, address, sha256.Sum256(tarball))
-	l := func() *loader { return &loader{repository: address} }
+	l := func() *Loader { return &Loader{Repository: address} }
 
 	for name, test := range map[string]struct {
 		children []string
-		loader   *loader
+		loader   *Loader
 		members  []string
 		problems []string // the expected problems
 	}{
 		"a URL, asked once": {
 			children: []string{"package: '" + address + "/zz.tgz'", "package: '" + address + "/zz.tgz', instanceName: b"},
-			loader:   &loader{}, members: []string{"zz-1.10.0", "parent-1.0.0 zz__1.10.0 zz__1.10.0"},
+			loader:   &Loader{}, members: []string{"zz-1.10.0", "parent-1.0.0 zz__1.10.0 zz__1.10.0"},
 		},
 		"a name, in its highest version, from the URL that works": {
 			children: []string{"package: zz"}, loader: l(), members: []string{"zz-1.10.0", "parent-1.0.0 zz__1.10.0"},
@@ -255,42 +255,42 @@ entries:
 			problems: []string{"/zz.tgz contains zz-1.10.0, but the repository index lists other-1.10.0"},
 		},
 		"a tarball that is gone, needed twice": {
-			children: []string{"package: '" + address + "/none.tgz'", "package: '" + address + "/none.tgz', instanceName: b"}, loader: &loader{},
+			children: []string{"package: '" + address + "/none.tgz'", "package: '" + address + "/none.tgz', instanceName: b"}, loader: &Loader{},
 			members:  []string{"parent-1.0.0 " + address + "/none.tgz__ " + address + "/none.tgz__"},
 			problems: []string{"the server returned 404 Not Found", "the server returned 404 Not Found"},
 		},
 		"a URL with the digest of what is there": {
 			children: []string{fmt.Sprintf("package: '%s/zz.tgz#sha256=%x'", address, sha256.Sum256(tarball))},
-			loader:   &loader{}, members: []string{"zz-1.10.0", "parent-1.0.0 zz__1.10.0"},
+			loader:   &Loader{}, members: []string{"zz-1.10.0", "parent-1.0.0 zz__1.10.0"},
 		},
 		"a URL with another digest, and with something else": {
 			children: []string{fmt.Sprintf("package: '%s/zz.tgz#sha256=%064x'", address, 1), "package: '" + address + "/zz.tgz#sha256=1'"},
-			loader:   &loader{}, members: []string{fmt.Sprintf("parent-1.0.0 %[1]s/zz.tgz#sha256=%064[2]x__ %[1]s/zz.tgz#sha256=1__", address, 1)},
+			loader:   &Loader{}, members: []string{fmt.Sprintf("parent-1.0.0 %[1]s/zz.tgz#sha256=%064[2]x__ %[1]s/zz.tgz#sha256=1__", address, 1)},
 			problems: []string{fmt.Sprintf("expected %064x", 1), "the fragment after # must be sha256= and the 64 digits of the tarball's SHA-256"},
 		},
 		"a cycle through a URL": {
-			children: []string{"package: '" + address + "/loop.tgz'"}, loader: &loader{},
+			children: []string{"package: '" + address + "/loop.tgz'"}, loader: &Loader{},
 			members:  []string{"loop-1.0.0 loop__1.0.0", "parent-1.0.0 loop__1.0.0"},
 			problems: []string{"circular dependency: parent-1.0.0 -> loop-1.0.0 -> loop-1.0.0"},
 		},
 		"a tarball without end, and a page": {
-			children: []string{"package: '" + address + "/large.tgz'", "package: '" + address + "/page.tgz'"}, loader: &loader{},
+			children: []string{"package: '" + address + "/large.tgz'", "package: '" + address + "/page.tgz'"}, loader: &Loader{},
 			members:  []string{"parent-1.0.0 " + address + "/large.tgz__ " + address + "/page.tgz__"},
 			problems: []string{"more than 33554432 bytes", "reading a tarball (.tgz)"},
 		},
 		"a name, on the hub": {
-			children: []string{"package: zz"}, loader: &loader{versions: storedVersions("zz-2.0.0", "zz-10.0.0", "yy-1.0.0")},
+			children: []string{"package: zz"}, loader: &Loader{Versions: storedVersions("zz-2.0.0", "zz-10.0.0", "yy-1.0.0")},
 			members: []string{"parent-1.0.0 zz__10.0.0"},
 		},
 		"a name that is not on the hub either": {
-			children: []string{"package: zz"}, loader: &loader{versions: storedVersions("yy-1.0.0")},
+			children: []string{"package: zz"}, loader: &Loader{Versions: storedVersions("yy-1.0.0")},
 			members: []string{"parent-1.0.0 zz__"}, problems: []string{`on the hub: operator "zz" does not exist`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clear(requests)
 			parent := filepath.Join(t.TempDir(), "parent")
-			clitest.WritePackage(t, parent, "1.0.0", test.children...)
+			bundletest.WritePackage(t, parent, "1.0.0", test.children...)
 			members, problems := load(t, test.loader, parent)
 			if diff := cmp.Diff(test.members, members); diff != "" {
 				t.Errorf("members:\n%s", diff)
@@ -332,23 +332,23 @@ func TestLoadingEndsAtUnreachableSources(t *testing.T) {
 	interrupt()
 	for sentence, test := range map[string]struct {
 		ctx    context.Context
-		loader *loader
+		loader *Loader
 		want   string
 	}{
-		"a repository that is not there": {context.Background(), &loader{repository: address + "/none"},
+		"a repository that is not there": {context.Background(), &Loader{Repository: address + "/none"},
 			"reading the repository: downloading " + address + "/none/index.yaml: the server returned 404 Not Found"},
-		"a folder that is not there": {context.Background(), &loader{repository: none},
+		"a folder that is not there": {context.Background(), &Loader{Repository: none},
 			"reading the repository: open " + none + "/index.yaml: no such file or directory"},
 		"a hub that is not there": {context.Background(),
-			&loader{versions: func() ([]kudo.OperatorVersion, error) { return nil, errors.New("connection refused") }}, "connection refused"},
-		"an interruption": {interrupted, &loader{}, "context canceled"},
+			&Loader{Versions: func() ([]kudo.OperatorVersion, error) { return nil, errors.New("connection refused") }}, "connection refused"},
+		"an interruption": {interrupted, &Loader{}, "context canceled"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			dir := t.TempDir()
 			parent := filepath.Join(dir, "parent")
-			clitest.WritePackage(t, parent, "1.0.0", "package: ../child")
-			clitest.WritePackage(t, filepath.Join(dir, "child"), "1.0.0", "package: zz")
-			_, err := test.loader.loadBundle(test.ctx, parent)
+			bundletest.WritePackage(t, parent, "1.0.0", "package: ../child")
+			bundletest.WritePackage(t, filepath.Join(dir, "child"), "1.0.0", "package: zz")
+			_, err := test.loader.LoadBundle(test.ctx, parent)
 			if err == nil || err.Error() != test.want {
 				t.Errorf("got %v, want %s", err, test.want)
 			}
@@ -359,12 +359,12 @@ func TestLoadingEndsAtUnreachableSources(t *testing.T) {
 func TestPackageDoesNotLeadOut(t *testing.T) {
 	dir := t.TempDir()
 	parent, outside := filepath.Join(dir, "parent"), filepath.Join(dir, "outside")
-	clitest.WritePackage(t, parent, "1.0.0")
-	clitest.WritePackage(t, outside, "1.0.0")
+	bundletest.WritePackage(t, parent, "1.0.0")
+	bundletest.WritePackage(t, outside, "1.0.0")
 	if err := os.Symlink(outside, filepath.Join(parent, "templates")); err != nil {
 		t.Fatal(err)
 	}
-	_, problems := load(t, &loader{}, parent)
+	_, problems := load(t, &Loader{}, parent)
 	if len(problems) != 1 || !strings.Contains(problems[0], "templates: error: cannot be read: ") || !strings.Contains(problems[0], "it is a symbolic link that leads out of the package") {
 		t.Errorf("got %q", problems)
 	}
@@ -373,19 +373,19 @@ func TestPackageDoesNotLeadOut(t *testing.T) {
 // A tarball of a few kilobytes may contain a hundred tarballs, each of which unpacks to many megabytes.
 func TestTarballsTogetherAreBounded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "zz")
-	clitest.WritePackage(t, dir, "1.0.0")
-	content := clitest.TarballOf(t, dir)
+	bundletest.WritePackage(t, dir, "1.0.0")
+	content := bundletest.TarballOf(t, dir)
 	_, size, err := pack.Archive(bytes.NewReader(content))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &loader{room: 2*size + 1}
+	l := &Loader{room: 2*size + 1}
 	for range 2 {
-		if _, err := l.readArchive("zz.tgz", bytes.NewReader(content)); err != nil {
+		if _, err := l.ReadArchive("zz.tgz", bytes.NewReader(content)); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := l.readArchive("zz.tgz", bytes.NewReader(content)); err == nil || !strings.Contains(err.Error(), "zz.tgz: the required tarballs") {
+	if _, err := l.ReadArchive("zz.tgz", bytes.NewReader(content)); err == nil || !strings.Contains(err.Error(), "zz.tgz: the required tarballs") {
 		t.Errorf("a third one: %v", err)
 	}
 }
@@ -393,8 +393,8 @@ func TestTarballsTogetherAreBounded(t *testing.T) {
 // Apache, for example, sends a tarball as a tar file with the encoding gzip to clients that accept it.
 func TestDownloadTakesTarballsAsTheyAre(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "zz")
-	clitest.WritePackage(t, dir, "1.0.0")
-	content := clitest.TarballOf(t, dir)
+	bundletest.WritePackage(t, dir, "1.0.0")
+	content := bundletest.TarballOf(t, dir)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 			w.Header().Set("Content-Encoding", "gzip")
@@ -404,7 +404,7 @@ func TestDownloadTakesTarballsAsTheyAre(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	l := &loader{http: httpClient()}
+	l := &Loader{http: httpClient()}
 	got, err := l.fetch(context.Background(), server.URL+"/zz.tgz")
 	if err != nil || !bytes.Equal(got, content) {
 		t.Errorf("got %d bytes of %d, %v", len(got), len(content), err)
@@ -420,7 +420,7 @@ func TestDownloadIsLimitedInTime(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer server.Close()
-	l := &loader{http: httpClient()}
+	l := &Loader{http: httpClient()}
 	l.http.Timeout = 50 * time.Millisecond
 	_, err := l.fetch(context.Background(), server.URL+"/zz.tgz")
 	if err == nil || !strings.Contains(err.Error(), "downloading "+server.URL+"/zz.tgz: ") || !strings.Contains(err.Error(), "Client.Timeout") {
@@ -429,7 +429,7 @@ func TestDownloadIsLimitedInTime(t *testing.T) {
 }
 
 // overHTTPS loads a bundle from a server with https.
-func overHTTPS(t *testing.T, tarball []byte) *bundle {
+func overHTTPS(t *testing.T, tarball []byte) *Bundle {
 	t.Helper()
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if _, err := w.Write(tarball); err != nil {
@@ -437,14 +437,14 @@ func overHTTPS(t *testing.T, tarball []byte) *bundle {
 		}
 	}))
 	defer secure.Close()
-	l := &loader{}
-	l.begin()
+	l := &Loader{}
+	l.Begin()
 	l.http.Transport = secure.Client().Transport
-	from, err := l.openSource(t.Context(), secure.URL+"/parent.tgz")
+	from, err := l.OpenSource(t.Context(), secure.URL+"/parent.tgz")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := l.loadFrom(t.Context(), from)
+	b, err := l.LoadFrom(t.Context(), from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -455,8 +455,8 @@ func TestPackageOverHTTPSDoesNotLeadToHTTP(t *testing.T) {
 	dir := t.TempDir()
 	tarballOf := func(name string, packages ...string) []byte {
 		folder := filepath.Join(dir, name)
-		clitest.WritePackage(t, folder, "1.0.0", packages...)
-		return clitest.TarballOf(t, folder)
+		bundletest.WritePackage(t, folder, "1.0.0", packages...)
+		return bundletest.TarballOf(t, folder)
 	}
 	files := map[string][]byte{"/zz.tgz": tarballOf("zz")}
 	plain, requests := shop(t, files)
@@ -475,12 +475,12 @@ func TestPackageOverHTTPSDoesNotLeadToHTTP(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			clear(requests)
 			b := overHTTPS(t, tarballOf("parent", "package: '"+test.address+"'"))
-			if err := b.checkValid("parent"); (err != nil) != test.refused || (requests["/zz.tgz"] == 0) != test.refused {
+			if err := b.CheckValid("parent"); (err != nil) != test.refused || (requests["/zz.tgz"] == 0) != test.refused {
 				t.Errorf("got %v after %d requests", err, requests["/zz.tgz"])
 			}
 			var problems []pack.Problem
-			for _, m := range b.members {
-				problems = append(problems, m.problems...)
+			for _, m := range b.Members {
+				problems = append(problems, m.Problems...)
 			}
 			const problem = "/zz.tgz: the URL must use https, or, for a tarball, have a digest"
 			if test.refused && !strings.Contains(fmt.Sprint(problems), "refers to "+plain+problem) {
@@ -489,15 +489,15 @@ func TestPackageOverHTTPSDoesNotLeadToHTTP(t *testing.T) {
 		})
 	}
 	t.Run("without one, through an entry of an index with one", func(t *testing.T) {
-		l := &loader{}
-		l.begin()
-		from, err := l.openEntry(t.Context(), indexEntry{
+		l := &Loader{}
+		l.Begin()
+		from, err := l.openEntry(t.Context(), IndexEntry{
 			index: &url.URL{Scheme: "https", Host: "index.example"}, URLs: []string{plain + "/yy.tgz"}, Digest: fmt.Sprintf("%x", sha256.Sum256(files["/yy.tgz"])),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b, err := l.loadFrom(t.Context(), from); err != nil || b.checkValid("yy") == nil {
+		if b, err := l.LoadFrom(t.Context(), from); err != nil || b.CheckValid("yy") == nil {
 			t.Errorf("got %v, and no problem", err)
 		}
 	})
@@ -506,8 +506,8 @@ func TestPackageOverHTTPSDoesNotLeadToHTTP(t *testing.T) {
 func TestATarballWithADigestIsNotTheOneWithout(t *testing.T) {
 	dir := t.TempDir()
 	tarballOf := func(folder, version string) []byte {
-		clitest.WritePackage(t, filepath.Join(dir, folder, "zz"), version)
-		return clitest.TarballOf(t, filepath.Join(dir, folder, "zz"))
+		bundletest.WritePackage(t, filepath.Join(dir, folder, "zz"), version)
+		return bundletest.TarballOf(t, filepath.Join(dir, folder, "zz"))
 	}
 	answers := [][]byte{tarballOf("forged", "6.6.6"), tarballOf("right", "1.0.0")}
 	requests := 0
@@ -519,13 +519,13 @@ func TestATarballWithADigestIsNotTheOneWithout(t *testing.T) {
 	}))
 	defer server.Close()
 	parent := filepath.Join(dir, "parent")
-	clitest.WritePackage(t, parent, "1.0.0", fmt.Sprintf("package: '%s/zz.tgz', instanceName: a", server.URL),
+	bundletest.WritePackage(t, parent, "1.0.0", fmt.Sprintf("package: '%s/zz.tgz', instanceName: a", server.URL),
 		fmt.Sprintf("package: '%s/zz.tgz#sha256=%x', instanceName: b", server.URL, sha256.Sum256(answers[1])))
-	b, err := (&loader{}).loadBundle(t.Context(), parent)
+	b, err := (&Loader{}).LoadBundle(t.Context(), parent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := b.root().children[2].name; got != "zz-1.0.0" {
+	if got := b.Root().Children[2].Name; got != "zz-1.0.0" {
 		t.Errorf("the reference with a digest is to %s", got)
 	}
 }
@@ -535,7 +535,7 @@ func TestDownloadDoesNotLeaveHTTPS(t *testing.T) {
 	defer plain.Close()
 	secure := httptest.NewTLSServer(http.RedirectHandler(plain.URL, http.StatusFound))
 	defer secure.Close()
-	l := &loader{http: httpClient()}
+	l := &Loader{http: httpClient()}
 	l.http.Transport = secure.Client().Transport
 	_, err := l.fetch(context.Background(), secure.URL)
 	if err == nil || !strings.Contains(err.Error(), "redirected from https to http") {

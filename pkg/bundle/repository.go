@@ -1,4 +1,4 @@
-package packages
+package bundle
 
 import (
 	"context"
@@ -21,18 +21,18 @@ import (
 )
 
 // listing holds the entries of a KUDO repository and its includes, by operator. The first entry of a version takes precedence.
-type listing map[string][]indexEntry
+type listing map[string][]IndexEntry
 
 // index holds the relevant fields of a KUDO repository's index.yaml.
 type index struct {
 	APIVersion string                  `yaml:"apiVersion"`
-	Entries    map[string][]indexEntry `yaml:"entries"`
+	Entries    map[string][]IndexEntry `yaml:"entries"`
 	// Includes lists included repositories; relative URLs are resolved against the index.
 	Includes []string `yaml:"includes"`
 }
 
-// indexEntry is one version of a package in a repository.
-type indexEntry struct {
+// IndexEntry is one version of a package in a repository.
+type IndexEntry struct {
 	OperatorVersion string `yaml:"operatorVersion"`
 	AppVersion      string `yaml:"appVersion,omitempty"`
 	// URLs lists equivalent addresses of the tarball; relative URLs are resolved against the repository.
@@ -46,22 +46,22 @@ type indexEntry struct {
 	index *url.URL
 }
 
-// readCatalog reads the repository once.
-func (l *loader) readCatalog(ctx context.Context) error {
-	if l.catalog != nil {
+// ReadCatalog reads the repository once.
+func (l *Loader) ReadCatalog(ctx context.Context) error {
+	if l.Catalog != nil {
 		return nil
 	}
 	found, err := l.readRepository(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the repository: %w", err)
 	}
-	l.catalog = found
+	l.Catalog = found
 	return nil
 }
 
 // repositoryURL returns the URL of a repository given as a URL or a folder.
 func repositoryURL(name string) (*url.URL, error) {
-	if isURL(name) || strings.HasPrefix(name, "file://") {
+	if IsURL(name) || strings.HasPrefix(name, "file://") {
 		return url.Parse(name)
 	}
 	folder, err := filepath.Abs(name)
@@ -73,8 +73,8 @@ const repositoriesLimit = 50
 
 // readRepository reads the repository and its includes, each once: a repository takes precedence over its includes, and earlier includes
 // over later ones (KUDO's rule).
-func (l *loader) readRepository(ctx context.Context) (listing, error) {
-	first, err := repositoryURL(l.repository)
+func (l *Loader) readRepository(ctx context.Context) (listing, error) {
+	first, err := repositoryURL(l.Repository)
 	if err != nil {
 		return nil, err
 	}
@@ -99,12 +99,12 @@ func (l *loader) readRepository(ctx context.Context) (listing, error) {
 }
 
 // readIndex adds the entries of the index at a URL to the catalog, and returns the URLs of its includes.
-func (l *loader) readIndex(ctx context.Context, at *url.URL, into listing) ([]*url.URL, error) {
+func (l *Loader) readIndex(ctx context.Context, at *url.URL, into listing) ([]*url.URL, error) {
 	content, err := l.fetch(ctx, at.String())
 	if err != nil {
 		return nil, err
 	}
-	found, err := parseIndex(content)
+	found, err := ParseIndex(content)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", at.Redacted(), err)
 	}
@@ -125,8 +125,8 @@ func (l *loader) readIndex(ctx context.Context, at *url.URL, into listing) ([]*u
 	return included, nil
 }
 
-// parseIndex parses an index.yaml. Versions are read as text, so that 1.10 stays 1.10.
-func parseIndex(content []byte) (index, error) {
+// ParseIndex parses an index.yaml. Versions are read as text, so that 1.10 stays 1.10.
+func ParseIndex(content []byte) (index, error) {
 	var found index
 	document, _, err := yaml.First(string(content), yaml.MaxIndex)
 	switch {
@@ -163,24 +163,24 @@ func follow(from *url.URL, address, digest string) (*url.URL, error) {
 }
 
 // choose returns the entry that a task refers to, by the rule for OperatorVersions.
-func (c listing) choose(task kudo.Task) (indexEntry, error) {
+func (c listing) choose(task kudo.Task) (IndexEntry, error) {
 	operator := task.Spec.Package
 	chosen, err := tree.Choose(task, c.versionsOf(operator))
-	return c.entry(operator, chosen.Name), err
+	return c.Entry(operator, chosen.Name), err
 }
 
-// entry returns the entry of a version.
-func (c listing) entry(operator, version string) indexEntry {
+// Entry returns the entry of a version.
+func (c listing) Entry(operator, version string) IndexEntry {
 	for _, entry := range c[operator] {
 		if entry.versionName(operator) == version {
 			return entry
 		}
 	}
-	return indexEntry{}
+	return IndexEntry{}
 }
 
-// versions returns all available versions.
-func (c listing) versions() []kudo.OperatorVersion {
+// Versions returns all available versions.
+func (c listing) Versions() []kudo.OperatorVersion {
 	var versions []kudo.OperatorVersion
 	for operator := range c {
 		versions = append(versions, c.versionsOf(operator)...)
@@ -204,12 +204,23 @@ func (c listing) versionsOf(operator string) []kudo.OperatorVersion {
 	return versions
 }
 
-func (e indexEntry) versionName(operator string) string {
+func (e IndexEntry) versionName(operator string) string {
 	return pack.VersionName(operator, e.AppVersion, e.OperatorVersion)
 }
 
+// Addresses returns the URLs of the tarball to which the index may refer.
+func (e IndexEntry) Addresses() []string {
+	var addresses []string
+	for _, address := range e.URLs {
+		if at, err := follow(e.index, address, e.Digest); err == nil {
+			addresses = append(addresses, at.String())
+		}
+	}
+	return addresses
+}
+
 // openEntry returns the package of an entry, from the first of its URLs that works.
-func (l *loader) openEntry(ctx context.Context, entry indexEntry) (source, error) {
+func (l *Loader) openEntry(ctx context.Context, entry IndexEntry) (source, error) {
 	var problems []error
 	for _, address := range entry.URLs {
 		at, err := follow(entry.index, address, entry.Digest)

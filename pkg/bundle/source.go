@@ -1,4 +1,4 @@
-package packages
+package bundle
 
 import (
 	"bytes"
@@ -25,10 +25,10 @@ import (
 
 // source is the location of a package: a folder on disk or in a tarball.
 type source struct {
-	// name is the name in messages: a path or a URL, and for a folder in a tarball the path inside it.
-	name string
-	// archive contains the package; nil if it is on disk.
-	archive fs.FS
+	// Name is the name in messages: a path or a URL, and for a folder in a tarball the path inside it.
+	Name string
+	// Archive contains the package; nil if it is on disk.
+	Archive fs.FS
 	// folder is the package's folder, on disk or in the archive.
 	folder string
 	// digest is the SHA-256 of the downloaded tarball that contains it: a URL may lead to another one each time.
@@ -39,12 +39,12 @@ type source struct {
 
 // key returns the canonical form of a location.
 func (s source) key() string {
-	if s.archive != nil {
-		return s.name + "#" + s.digest
+	if s.Archive != nil {
+		return s.Name + "#" + s.digest
 	}
 	place, err := filepath.Abs(s.folder)
 	if err != nil {
-		return s.name
+		return s.Name
 	}
 	if real, err := filepath.EvalSymlinks(place); err == nil {
 		return real
@@ -54,30 +54,30 @@ func (s source) key() string {
 
 // file returns the name of a file of the package for messages.
 func (s source) file(name string) string {
-	if s.archive != nil {
-		return s.name + "/" + name
+	if s.Archive != nil {
+		return s.Name + "/" + name
 	}
-	return filepath.Join(s.name, filepath.FromSlash(name))
+	return filepath.Join(s.Name, filepath.FromSlash(name))
 }
 
 // load reads the package. It returns an error if there is none; problems of the package are problems.
 func (s source) load() (*pack.Package, error) {
-	files, done, err := s.open()
+	files, done, err := s.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	if inner := operatorFolders(files); s.archive == nil && len(inner) == 1 && inner[0] == "operator" {
-		return nil, fmt.Errorf("%s contains no operator.yaml, but %s does: use that folder", s.name, filepath.Join(s.name, inner[0]))
+	if inner := operatorFolders(files); s.Archive == nil && len(inner) == 1 && inner[0] == "operator" {
+		return nil, fmt.Errorf("%s contains no operator.yaml, but %s does: use that folder", s.Name, filepath.Join(s.Name, inner[0]))
 	}
 	p, _ := pack.Load(files)
 	return p, nil
 }
 
-// open opens the package's folder. The caller calls done in the end.
-func (s source) open() (files fs.FS, done func(), err error) {
-	if s.archive != nil {
-		if files, err = fs.Sub(s.archive, s.folder); err != nil {
+// Open opens the package's folder. The caller calls done in the end.
+func (s source) Open() (files fs.FS, done func(), err error) {
+	if s.Archive != nil {
+		if files, err = fs.Sub(s.Archive, s.folder); err != nil {
 			return nil, nil, fmt.Errorf("opening package: %w", err)
 		}
 		return files, func() {}, nil
@@ -105,18 +105,18 @@ func operatorFolders(files fs.FS) []string {
 	return found
 }
 
-// openSource returns the location of a package given as a folder, a tarball, the URL of a tarball, or a reference to a registry.
-func (l *loader) openSource(ctx context.Context, name string) (source, error) {
+// OpenSource returns the location of a package given as a folder, a tarball, the URL of a tarball, or a reference to a registry.
+func (l *Loader) OpenSource(ctx context.Context, name string) (source, error) {
 	switch {
 	case artifact.IsReference(name):
 		return l.openReference(ctx, name)
-	case isURL(name):
+	case IsURL(name):
 		return l.openURL(ctx, name)
 	}
 	if info, err := os.Stat(name); err != nil || info.IsDir() {
-		return source{name: name, folder: name}, nil // opening it returns the error
+		return source{Name: name, folder: name}, nil // opening it returns the error
 	}
-	if !isTarball(name) {
+	if !IsTarball(name) {
 		return source{}, fmt.Errorf("%s is neither a folder nor a tarball (.tgz): use the one that contains operator.yaml", name)
 	}
 	file, err := os.Open(name)
@@ -124,25 +124,25 @@ func (l *loader) openSource(ctx context.Context, name string) (source, error) {
 		return source{}, fmt.Errorf("opening package: %w", err)
 	}
 	defer file.Close()
-	return l.readArchive(name, file)
+	return l.ReadArchive(name, file)
 }
 
 // errPlain is the error of a plain http URL in a document that was read over https.
 var errPlain = errors.New("the URL must use https, or, for a tarball, have a digest")
 
 // openURL returns the package in the tarball at a URL. If the URL ends in #sha256=DIGITS, the tarball must have that digest.
-func (l *loader) openURL(ctx context.Context, name string) (source, error) {
+func (l *Loader) openURL(ctx context.Context, name string) (source, error) {
 	address, fragment, pinned := strings.Cut(name, "#")
 	digest, isDigest := strings.CutPrefix(fragment, "sha256=")
 	if pinned && (!isDigest || len(digest) != hex.EncodedLen(sha256.Size)) {
 		return source{}, fmt.Errorf("%s: the fragment after # must be sha256= and the %d digits of the tarball's SHA-256",
-			shownURL(name), hex.EncodedLen(sha256.Size))
+			ShownURL(name), hex.EncodedLen(sha256.Size))
 	}
 	return l.download(ctx, address, digest)
 }
 
 // openReference returns the package at a reference to a registry.
-func (l *loader) openReference(ctx context.Context, name string) (source, error) {
+func (l *Loader) openReference(ctx context.Context, name string) (source, error) {
 	if _, err := artifact.Parse(name); err != nil {
 		return source{}, err
 	}
@@ -150,9 +150,9 @@ func (l *loader) openReference(ctx context.Context, name string) (source, error)
 }
 
 // openLinked returns the package in the tarball at a URL to which the package in from refers.
-func (l *loader) openLinked(ctx context.Context, from source, name string) (source, error) {
+func (l *Loader) openLinked(ctx context.Context, from source, name string) (source, error) {
 	if address, _, pinned := strings.Cut(name, "#"); !pinned && from.secure && strings.HasPrefix(address, "http://") {
-		return source{}, fmt.Errorf("%s refers to %s: %w", from.name, shownURL(address), errPlain)
+		return source{}, fmt.Errorf("%s refers to %s: %w", from.Name, ShownURL(address), errPlain)
 	}
 	at, err := l.openURL(ctx, name)
 	at.secure = at.secure || from.secure
@@ -161,33 +161,33 @@ func (l *loader) openLinked(ctx context.Context, from source, name string) (sour
 
 // openFrom returns the package that a task of the package at from refers to by a path, which is relative to that package; inside a tarball
 // it stays inside.
-func (l *loader) openFrom(ctx context.Context, from source, name string) (source, error) {
-	if from.archive == nil {
+func (l *Loader) openFrom(ctx context.Context, from source, name string) (source, error) {
+	if from.Archive == nil {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(from.folder, filepath.FromSlash(name))
 		}
-		return l.openSource(ctx, name)
+		return l.OpenSource(ctx, name)
 	}
 	inside := path.Join(from.folder, name)
 	if !fs.ValidPath(inside) || path.IsAbs(name) {
 		return source{}, fmt.Errorf("%q is outside of the tarball: put the package into it, or refer to it by its URL or operator name", name)
 	}
-	shown := strings.TrimSuffix(from.name, "/"+from.folder) + "/" + inside
-	info, err := fs.Stat(from.archive, inside)
+	shown := strings.TrimSuffix(from.Name, "/"+from.folder) + "/" + inside
+	info, err := fs.Stat(from.Archive, inside)
 	switch {
 	case err != nil:
 		return source{}, fmt.Errorf("the tarball does not contain %q", inside)
 	case info.IsDir():
-		return source{name: shown, archive: from.archive, folder: inside, digest: from.digest, secure: from.secure}, nil
-	case !isTarball(inside):
+		return source{Name: shown, Archive: from.Archive, folder: inside, digest: from.digest, secure: from.secure}, nil
+	case !IsTarball(inside):
 		return source{}, fmt.Errorf("%s is neither a folder nor a tarball (.tgz)", shown)
 	}
-	file, err := from.archive.Open(inside)
+	file, err := from.Archive.Open(inside)
 	if err != nil {
 		return source{}, fmt.Errorf("opening package: %w", err)
 	}
 	defer file.Close()
-	at, err := l.readArchive(shown, file)
+	at, err := l.ReadArchive(shown, file)
 	at.digest, at.secure = from.digest, from.secure
 	return at, err
 }
@@ -195,8 +195,8 @@ func (l *loader) openFrom(ctx context.Context, from source, name string) (source
 // roomForArchives limits the total content of all tarballs. Tarballs may be nested, and each may unpack to a thousand times its size.
 const roomForArchives = 8 * pack.MaxArchive
 
-// readArchive returns the package in a tarball: at its top, or in its only folder that contains one.
-func (l *loader) readArchive(name string, content io.Reader) (source, error) {
+// ReadArchive returns the package in a tarball: at its top, or in its only folder that contains one.
+func (l *Loader) ReadArchive(name string, content io.Reader) (source, error) {
 	files, size, err := pack.Archive(content)
 	if err != nil {
 		return source{}, fmt.Errorf("%s: %w", name, err)
@@ -204,25 +204,25 @@ func (l *loader) readArchive(name string, content io.Reader) (source, error) {
 	if l.room -= size; l.room < 0 {
 		return source{}, fmt.Errorf("%s: the required tarballs contain more than %d bytes in total", name, roomForArchives)
 	}
-	s := source{name: name, archive: files, folder: "."}
+	s := source{Name: name, Archive: files, folder: "."}
 	if inner := operatorFolders(files); len(inner) == 1 {
-		s.name, s.folder = name+"/"+inner[0], inner[0]
+		s.Name, s.folder = name+"/"+inner[0], inner[0]
 	}
 	return s, nil
 }
 
-func isTarball(name string) bool {
+func IsTarball(name string) bool {
 	return strings.HasSuffix(name, ".tgz") || strings.HasSuffix(name, ".tar.gz")
 }
 
-func isURL(name string) bool {
+func IsURL(name string) bool {
 	return strings.HasPrefix(name, "https://") || strings.HasPrefix(name, "http://")
 }
 
 // IsPath reports whether a task refers to its package by a path. A plain name is looked up in a repository, even if a folder has the same
 // name (KUDO's rule).
 func IsPath(name string) bool {
-	return strings.ContainsAny(name, `/\`) || strings.HasPrefix(name, ".") || isTarball(name)
+	return strings.ContainsAny(name, `/\`) || strings.HasPrefix(name, ".") || IsTarball(name)
 }
 
 // downloadTimeout limits the duration of a download; pack.MaxArchive limits its size.
@@ -242,7 +242,7 @@ func httpClient() *http.Client {
 }
 
 // fetch returns the content at a URL of a server or a file.
-func (l *loader) fetch(ctx context.Context, address string) ([]byte, error) {
+func (l *Loader) fetch(ctx context.Context, address string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, fmt.Errorf("downloading: %w", err)
@@ -266,7 +266,7 @@ func (l *loader) fetch(ctx context.Context, address string) ([]byte, error) {
 }
 
 // open sends a request and returns the body of the response.
-func (l *loader) open(request *http.Request) (io.ReadCloser, error) {
+func (l *Loader) open(request *http.Request) (io.ReadCloser, error) {
 	if request.URL.Scheme == "file" {
 		return os.Open(filepath.FromSlash(request.URL.Path))
 	}
@@ -281,8 +281,8 @@ func (l *loader) open(request *http.Request) (io.ReadCloser, error) {
 	return response.Body, nil
 }
 
-// shownURL returns a URL without its password.
-func shownURL(address string) string {
+// ShownURL returns a URL without its password.
+func ShownURL(address string) string {
 	if parsed, err := url.Parse(address); err == nil {
 		return parsed.Redacted()
 	}
@@ -300,7 +300,7 @@ type download struct {
 
 // download returns the package in the tarball at a URL. It verifies the digest unless that is empty. Each URL is requested once, even if
 // the request fails.
-func (l *loader) download(ctx context.Context, address, digest string) (source, error) {
+func (l *Loader) download(ctx context.Context, address, digest string) (source, error) {
 	wanted := tarball{address, digest}
 	found, known := l.downloads[wanted]
 	if !known {
@@ -311,16 +311,16 @@ func (l *loader) download(ctx context.Context, address, digest string) (source, 
 }
 
 // unpack downloads and unpacks a tarball.
-func (l *loader) unpack(ctx context.Context, t tarball) (source, error) {
+func (l *Loader) unpack(ctx context.Context, t tarball) (source, error) {
 	content, err := l.fetchTarball(ctx, t.address)
 	if err != nil {
 		return source{}, err
 	}
 	sum := fmt.Sprintf("%x", sha256.Sum256(content))
 	if t.digest != "" && !strings.EqualFold(sum, t.digest) {
-		return source{}, fmt.Errorf("%s has SHA-256 %s, expected %s", shownURL(t.address), sum, t.digest)
+		return source{}, fmt.Errorf("%s has SHA-256 %s, expected %s", ShownURL(t.address), sum, t.digest)
 	}
-	at, err := l.readArchive(shownURL(t.address), bytes.NewReader(content))
+	at, err := l.ReadArchive(ShownURL(t.address), bytes.NewReader(content))
 	at.digest, at.secure = sum, strings.HasPrefix(t.address, "https://") || artifact.IsReference(t.address)
 	return at, err
 }
@@ -344,7 +344,7 @@ func resolveMirror(address string) (artifact.Reference, error) {
 }
 
 // fetchTarball returns the tarball at a URL or in a registry.
-func (l *loader) fetchTarball(ctx context.Context, address string) ([]byte, error) {
+func (l *Loader) fetchTarball(ctx context.Context, address string) ([]byte, error) {
 	if !artifact.IsReference(address) {
 		return l.fetch(ctx, address)
 	}
@@ -352,7 +352,7 @@ func (l *loader) fetchTarball(ctx context.Context, address string) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	client, err := l.registries.Client()
+	client, err := l.Registry()
 	if err != nil {
 		return nil, err
 	}
@@ -360,6 +360,6 @@ func (l *loader) fetchTarball(ctx context.Context, address string) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	l.pulled[address] = pulled
+	l.Pulled[address] = pulled
 	return pulled.Tarball, nil
 }

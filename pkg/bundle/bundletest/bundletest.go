@@ -1,4 +1,5 @@
-package clitest
+// Package bundletest has packages for tests.
+package bundletest
 
 import (
 	"archive/tar"
@@ -6,10 +7,12 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 // WritePackage writes a package named after its folder. Each child is the spec of a task, in YAML.
@@ -102,4 +105,22 @@ func IndexOf(entries []string, includes ...string) []byte {
 		text += "  - {" + entry + "}\n"
 	}
 	return []byte(text + "includes: [" + strings.Join(includes, ", ") + "]\n")
+}
+
+// WithChart returns a package with a chart, with some files replaced.
+func WithChart(replaced map[string]string) fstest.MapFS {
+	texts := map[string]string{
+		"operator.yaml": "apiVersion: kudo.dev/v1beta1\nname: app\noperatorVersion: 1.0.0\n" +
+			"tasks: [{name: c, kind: Helm, spec: {chart: web, valuesFile: values.yaml}}]\nplans: {deploy: {phases: [{name: a, steps: [{name: a, tasks: [c]}]}]}}\n",
+		"params.yaml":           "apiVersion: kudo.dev/v1beta1\nparameters: [{name: COLOR, default: red}]\n",
+		"templates/values.yaml": "color: {{ .Params.COLOR | quote }}\n",
+		"web/Chart.yaml":        "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+		"web/templates/a.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata:\n  color: {{ .Values.color | quote }}\n",
+	}
+	maps.Copy(texts, replaced)
+	files := fstest.MapFS{}
+	for name, text := range texts {
+		files[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return files
 }

@@ -1,20 +1,18 @@
-package packages
+package bundle
 
 import (
 	"bytes"
 	"context"
-	"maps"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tandem-addons/tandem/pkg/bundle/bundletest"
 	"github.com/tandem-addons/tandem/pkg/chart"
-	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 )
 
@@ -22,24 +20,6 @@ import (
 func TestMain(m *testing.M) {
 	chart.ServeChild()
 	os.Exit(m.Run())
-}
-
-// charted returns a package with a chart, with some files replaced.
-func charted(replaced map[string]string) fstest.MapFS {
-	texts := map[string]string{
-		"operator.yaml": "apiVersion: kudo.dev/v1beta1\nname: app\noperatorVersion: 1.0.0\n" +
-			"tasks: [{name: c, kind: Helm, spec: {chart: web, valuesFile: values.yaml}}]\nplans: {deploy: {phases: [{name: a, steps: [{name: a, tasks: [c]}]}]}}\n",
-		"params.yaml":           "apiVersion: kudo.dev/v1beta1\nparameters: [{name: COLOR, default: red}]\n",
-		"templates/values.yaml": "color: {{ .Params.COLOR | quote }}\n",
-		"web/Chart.yaml":        "apiVersion: v2\nname: web\nversion: 1.0.0\n",
-		"web/templates/a.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata:\n  color: {{ .Values.color | quote }}\n",
-	}
-	maps.Copy(texts, replaced)
-	files := fstest.MapFS{}
-	for name, text := range texts {
-		files[name] = &fstest.MapFile{Data: []byte(text)}
-	}
-	return files
 }
 
 // noise returns a text that gzip cannot compress much.
@@ -93,13 +73,13 @@ func TestVerifyRendersCharts(t *testing.T) {
 		"an invalid .helmignore": {map[string]string{"web/.helmignore": "**"}, []string{at + `error: task "c": chart "web": reading .helmignore: double-star`}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			l := &loader{}
-			l.begin()
-			b, err := l.loadFrom(context.Background(), source{name: "app", archive: charted(test.files), folder: "."})
+			l := &Loader{}
+			l.Begin()
+			b, err := l.LoadFrom(context.Background(), source{Name: "app", Archive: bundletest.WithChart(test.files), folder: "."})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := strings.Split(strings.TrimSuffix(b.problemsText(), "\n"), "\n")
+			got := strings.Split(strings.TrimSuffix(b.ProblemsText(), "\n"), "\n")
 			if len(test.want) == 0 {
 				test.want = []string{""}
 			}
@@ -135,18 +115,18 @@ func TestVerifyTriesHostileValuesInCharts(t *testing.T) {
 			head + "  p: {{ .Values.color }}\n  q: {{ .Values.q }}\n", schema, []string{at + `"Q": a value such as "x\ny: z" changes `}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			files := charted(map[string]string{"params.yaml": "apiVersion: kudo.dev/v1beta1\nparameters: [" + test.parameters + "]\n",
+			files := bundletest.WithChart(map[string]string{"params.yaml": "apiVersion: kudo.dev/v1beta1\nparameters: [" + test.parameters + "]\n",
 				"templates/values.yaml": test.values, "web/templates/a.yaml": test.template})
 			if test.schema != "" {
 				files["web/values.schema.json"] = &fstest.MapFile{Data: []byte(test.schema)}
 			}
-			l := &loader{tryValues: true}
-			l.begin()
-			b, err := l.loadFrom(context.Background(), source{name: "app", archive: files, folder: "."})
+			l := &Loader{TryValues: true}
+			l.Begin()
+			b, err := l.LoadFrom(context.Background(), source{Name: "app", Archive: files, folder: "."})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := strings.Split(strings.TrimSuffix(b.problemsText(), "\n"), "\n")
+			got := strings.Split(strings.TrimSuffix(b.ProblemsText(), "\n"), "\n")
 			if len(test.want) == 0 {
 				test.want = []string{""}
 			}
@@ -162,48 +142,18 @@ func TestVerifyTriesHostileValuesInCharts(t *testing.T) {
 	}
 }
 
-func TestRightsOfCharts(t *testing.T) {
-	const hook = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: h, annotations: {helm.sh/hook: %s}}\n"
-	files := charted(map[string]string{
-		"web/crds/a.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.com}\n" +
-			"spec: {group: example.com, scope: Namespaced, names: {kind: Thing, plural: things}, versions: []}\n",
-		"web/templates/b.yaml": "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\n" + strings.Replace(hook, "%s", "pre-install", 1) +
-			strings.Replace(hook, "%s", "test", 1) + "{{ if .Release.IsUpgrade }}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: a}\n{{ end }}\n",
-		"web/templates/c.yaml": "{{ $_ := lookup \"v1\" \"Secret\" .Release.Namespace \"x\" }}{{ $_ := lookup \"v1\" \"Node\" \"\" \"\" }}\n" +
-			"{{ $_ := lookup \"v1\" \"Pod\" \"kube-system\" \"\" }}{{ $_ := lookup \"apps/v1\" \"Deployment\" \"\" \"\" }}\n",
-		"web/templates/d.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: a, annotations: {helm.sh/hook: post-install}}\n" +
-			"rules: [{apiGroups: [\"\"], resources: [pods], verbs: [impersonate]}]\n",
-		"web/templates/e.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: kube-public}\n",
-	})
-	l := &loader{}
-	l.begin()
-	b, err := l.loadFrom(context.Background(), source{name: "app", archive: files, folder: "."})
-	if err != nil || b.problemsText() != "" {
-		t.Fatal(err, b.problemsText())
-	}
-	got, err := b.rights().text()
-	if err != nil {
-		t.Fatal(err)
-	}
-	clitest.Golden(t, "rights-charts", got)
-}
-
 func TestChartsAreInTarballs(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.CopyFS(folder, charted(nil)); err != nil {
+	if err := os.CopyFS(folder, bundletest.WithChart(nil)); err != nil {
 		t.Fatal(err)
 	}
 	files := os.DirFS(folder)
-	l := &loader{}
-	b, err := l.loadFolder(context.Background(), folder, files)
+	l := &Loader{}
+	b, err := l.LoadFolder(context.Background(), folder, files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "app.tgz")
-	if _, err := writeTarball(file, b, files); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(file)
+	content, _, err := b.Tarball(files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,9 +161,9 @@ func TestChartsAreInTarballs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l = &loader{}
-	l.begin()
-	if b, err = l.loadFrom(context.Background(), source{name: "app.tgz", archive: unpacked, folder: "."}); err != nil || b.problemsText() != "" {
-		t.Errorf("got error %v and problems %s", err, b.problemsText())
+	l = &Loader{}
+	l.Begin()
+	if b, err = l.LoadFrom(context.Background(), source{Name: "app.tgz", Archive: unpacked, folder: "."}); err != nil || b.ProblemsText() != "" {
+		t.Errorf("got error %v and problems %s", err, b.ProblemsText())
 	}
 }

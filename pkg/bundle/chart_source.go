@@ -1,17 +1,13 @@
-package packages
+package bundle
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/chart"
@@ -22,18 +18,24 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// chartFetcher fetches charts from repositories and registries, each once.
-type chartFetcher struct {
+// ChartFetcher fetches charts from repositories and registries, each once.
+type ChartFetcher struct {
+	// open returns the client; nil for one with the credentials of the user's Helm and docker.
+	open    func() (*registry.Client, error)
 	client  *registry.Client
 	fetched map[catalog.Reference]*registry.Chart
 }
 
-func (f *chartFetcher) fetch(ctx context.Context, ref catalog.Reference) (*registry.Chart, error) {
+func (f *ChartFetcher) Fetch(ctx context.Context, ref catalog.Reference) (*registry.Chart, error) {
 	if known := f.fetched[ref]; known != nil {
 		return known, nil
 	}
 	if f.client == nil {
-		client, err := registry.New()
+		open := f.open
+		if open == nil {
+			open = registry.New
+		}
+		client, err := open()
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +49,7 @@ func (f *chartFetcher) fetch(ctx context.Context, ref catalog.Reference) (*regis
 }
 
 // pack returns the archive of the chart in a folder, with the dependencies that its folder charts lacks.
-func (f *chartFetcher) pack(ctx context.Context, folder fs.FS) ([]byte, error) {
+func (f *ChartFetcher) pack(ctx context.Context, folder fs.FS) ([]byte, error) {
 	archive, err := chart.Pack(folder)
 	if err != nil {
 		return nil, err
@@ -58,7 +60,7 @@ func (f *chartFetcher) pack(ctx context.Context, folder fs.FS) ([]byte, error) {
 	}
 	added := map[string][]byte{}
 	for _, ref := range missing {
-		dependency, err := f.fetch(ctx, ref)
+		dependency, err := f.Fetch(ctx, ref)
 		if err != nil {
 			return nil, fmt.Errorf("fetching a dependency that is not in folder charts: %w; or run 'helm dependency build'", err)
 		}
@@ -67,8 +69,8 @@ func (f *chartFetcher) pack(ctx context.Context, folder fs.FS) ([]byte, error) {
 	return chart.PackWith(folder, added)
 }
 
-// read returns the archive of a chart in a folder or a file.
-func (f *chartFetcher) read(ctx context.Context, place string, info fs.FileInfo) ([]byte, error) {
+// Read returns the archive of a chart in a folder or a file.
+func (f *ChartFetcher) Read(ctx context.Context, place string, info fs.FileInfo) ([]byte, error) {
 	if info.IsDir() {
 		return f.pack(ctx, os.DirFS(place))
 	}
@@ -85,72 +87,13 @@ func (f *chartFetcher) read(ctx context.Context, place string, info fs.FileInfo)
 // archiveName returns the name of the archive of a chart, as Helm names it.
 func archiveName(c *registry.Chart) string { return fmt.Sprintf("%s-%s.tgz", c.Name, c.Version) }
 
-// sourceText describes where a chart was fetched from, and what it is.
-func sourceText(c fetchedChart) string {
+// SourceText describes where a chart was fetched from, and what it is.
+func SourceText(c FetchedChart) string {
 	return fmt.Sprintf("chart %s %s fetched from %s (%s)\n", c.Chart, c.Version, c.From, c.Digest)
 }
 
-// chartArgument is a chart as users name it.
-type chartArgument struct {
-	place string
-	// reference has the repository, version and digest of the flags.
-	reference catalog.Reference
-}
-
-func (a *chartArgument) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.reference.Repository, "repo", "", "URL of the repository or registry (oci://) of the chart, if CHART is only its name.")
-	cmd.Flags().StringVar(&a.reference.Version, "version", "", "Version of the chart, or a constraint such as ~1.2. Defaults to the highest release.")
-	cmd.Flags().StringVar(&a.reference.Digest, "digest", "",
-		"SHA-256 that the archive of the chart, or its manifest in a registry, must have: sha256:HEX.")
-}
-
-// isLocal reports whether a chart is on disk.
-func (a *chartArgument) isLocal() bool {
-	_, err := os.Stat(a.place)
-	return a.reference.Repository == "" && err == nil
-}
-
-// read returns the archive of a chart: in a folder or a file, or else in a repository or a registry, with where it is from.
-func (a *chartArgument) read(ctx context.Context, f *chartFetcher) (archive []byte, from *registry.Chart, err error) {
-	if info, err := os.Stat(a.place); a.reference.Repository == "" && err == nil {
-		if a.reference.Version != "" || a.reference.Digest != "" {
-			return nil, nil, errLocal
-		}
-		archive, err := f.read(ctx, a.place, info)
-		return archive, nil, err
-	}
-	if a.reference.Repository != "" {
-		if err := catalog.CheckRepository(a.reference.Repository); err != nil {
-			return nil, nil, fmt.Errorf("--repo: %w", err)
-		}
-	}
-	ref, err := catalog.ParseReference(a.place, a.reference.Repository)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := a.refine(&ref); err != nil {
-		return nil, nil, err
-	}
-	if from, err = f.fetch(ctx, ref); err != nil {
-		return nil, nil, err
-	}
-	return from.Archive, from, nil
-}
-
-// refine adds the version and the digest of the flags to a reference.
-func (a *chartArgument) refine(ref *catalog.Reference) error {
-	if a.reference.Version != "" && ref.Version != "" && ref.Version != a.reference.Version {
-		return fmt.Errorf("chart %s has a version, and --version says %s: give one of them", text.Quote(a.place), text.Quote(a.reference.Version))
-	}
-	if a.reference.Digest != "" && !catalog.IsDigest(a.reference.Digest) {
-		return fmt.Errorf("--digest %s is not sha256: and 64 hexadecimal digits", text.Quote(a.reference.Digest))
-	}
-	ref.Version, ref.Digest = cmp.Or(a.reference.Version, ref.Version), a.reference.Digest
-	return nil
-}
-
-// chartOf returns the archive of the chart of a task, and its name in the content of the package.
-func (m *member) chartOf(ctx context.Context, index int, task kudo.Task) (name string, archive []byte, err error) {
+// ChartOf returns the archive of the chart of a task, and its name in the content of the package.
+func (m *Member) ChartOf(ctx context.Context, index int, task kudo.Task) (name string, archive []byte, err error) {
 	if ref, elsewhere := pack.ChartReference(&task.Spec.HelmTaskSpec); elsewhere {
 		name, archive, err = m.fetchChart(ctx, index, ref)
 	} else {
@@ -160,18 +103,18 @@ func (m *member) chartOf(ctx context.Context, index int, task kudo.Task) (name s
 	if err != nil {
 		return "", nil, err
 	}
-	if other, known := m.charts[name]; known && !bytes.Equal(other, archive) {
+	if other, known := m.Charts[name]; known && !bytes.Equal(other, archive) {
 		return "", nil, fmt.Errorf("another task has another chart that is called %s: put one of them into the package, in a folder", text.Quote(name))
 	}
 	return name, archive, nil
 }
 
 // fetchChart returns the archive of a chart that is not in the package.
-func (m *member) fetchChart(ctx context.Context, index int, ref catalog.Reference) (name string, archive []byte, err error) {
+func (m *Member) fetchChart(ctx context.Context, index int, ref catalog.Reference) (name string, archive []byte, err error) {
 	if m.secure && strings.HasPrefix(ref.Repository, "http://") && ref.Digest == "" {
 		return "", nil, fmt.Errorf("the package was read over https: repository %s must use https, or the task must have a digest", text.Quote(ref.Repository))
 	}
-	found, err := m.fetcher.fetch(ctx, ref)
+	found, err := m.fetcher.Fetch(ctx, ref)
 	if err != nil {
 		return "", nil, err
 	}
@@ -183,7 +126,7 @@ func (m *member) fetchChart(ctx context.Context, index int, ref catalog.Referenc
 }
 
 // ownChart returns the archive of a chart in the package.
-func (m *member) ownChart(ctx context.Context, spec *kudo.HelmTaskSpec) ([]byte, error) {
+func (m *Member) ownChart(ctx context.Context, spec *kudo.HelmTaskSpec) ([]byte, error) {
 	archive, err := m.chartArchive(ctx, spec.Chart)
 	if err == nil && spec.Repository != "" {
 		err = checkPinned(spec, archive)
@@ -206,8 +149,8 @@ func checkPinned(spec *kudo.HelmTaskSpec, archive []byte) error {
 }
 
 // chartArchive returns the archive of a chart in the package.
-func (m *member) chartArchive(ctx context.Context, name string) ([]byte, error) {
-	files, done, err := m.open()
+func (m *Member) chartArchive(ctx context.Context, name string) ([]byte, error) {
+	files, done, err := m.Open()
 	if err != nil {
 		return nil, err
 	}
@@ -228,15 +171,15 @@ func (m *member) chartArchive(ctx context.Context, name string) ([]byte, error) 
 }
 
 // setSources sets in the tasks of an OperatorVersion what was fetched: the archive in the content, and where it is from.
-func (m *member) setSources(version *kudo.OperatorVersion) {
+func (m *Member) setSources(version *kudo.OperatorVersion) {
 	for i, found := range m.fetched {
 		spec := &version.Spec.Tasks[i].Spec.HelmTaskSpec
 		spec.Chart, spec.Repository, spec.Version, spec.Digest = archiveName(found), found.Repository, found.Version, found.Digest
 	}
 }
 
-// fetchedChart is a chart that was fetched, for programs.
-type fetchedChart struct {
+// FetchedChart is a chart that was fetched, for programs.
+type FetchedChart struct {
 	Task       string `json:"task"`
 	Chart      string `json:"chart"`
 	Version    string `json:"version"`
@@ -246,16 +189,13 @@ type fetchedChart struct {
 	Digest string `json:"digest"`
 }
 
-// fetchedCharts returns the charts that were fetched for a package, in the order of its tasks.
-func (m *member) fetchedCharts() []fetchedChart {
-	var charts []fetchedChart
-	for i, task := range m.pkg.Version.Tasks {
+// FetchedCharts returns the charts that were fetched for a package, in the order of its tasks.
+func (m *Member) FetchedCharts() []FetchedChart {
+	var charts []FetchedChart
+	for i, task := range m.Pkg.Version.Tasks {
 		if c := m.fetched[i]; c != nil {
-			charts = append(charts, fetchedChart{Task: task.Name, Chart: c.Name, Version: c.Version, Repository: c.Repository, From: c.From, Digest: c.Digest})
+			charts = append(charts, FetchedChart{Task: task.Name, Chart: c.Name, Version: c.Version, Repository: c.Repository, From: c.From, Digest: c.Digest})
 		}
 	}
 	return charts
 }
-
-// errLocal is the error of a flag that a chart on disk does not have.
-var errLocal = errors.New("--version, --repo and --digest are for charts in repositories and registries; the chart is a folder or an archive here")

@@ -1,4 +1,4 @@
-package packages
+package bundle
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+	"github.com/tandem-addons/tandem/pkg/bundle/bundletest"
 )
 
 func TestRepository(t *testing.T) {
@@ -24,40 +24,40 @@ func TestRepository(t *testing.T) {
 		want              string // the resolved version
 		problem           string
 	}{
-		"of several versions the highest": {main: clitest.IndexOf([]string{old, young}), want: "zz-1.10.0"},
-		"the one that is asked for":       {main: clitest.IndexOf([]string{old, young}), asks: "operatorVersion: 1.9.0", want: "zz-1.9.0"},
-		"one that is not there": {main: clitest.IndexOf([]string{old}), asks: "operatorVersion: 1.10.0",
+		"of several versions the highest": {main: bundletest.IndexOf([]string{old, young}), want: "zz-1.10.0"},
+		"the one that is asked for":       {main: bundletest.IndexOf([]string{old, young}), asks: "operatorVersion: 1.9.0", want: "zz-1.9.0"},
+		"one that is not there": {main: bundletest.IndexOf([]string{old}), asks: "operatorVersion: 1.10.0",
 			problem: "/main/ does not contain zz-1.10.0: available are zz-1.9.0"},
-		"one that was removed": {main: clitest.IndexOf([]string{old, young + ", removed: true"}), want: "zz-1.9.0"},
-		"one that was removed, and is asked for": {main: clitest.IndexOf([]string{old, young + ", removed: true"}), asks: "operatorVersion: 1.10.0",
+		"one that was removed": {main: bundletest.IndexOf([]string{old, young + ", removed: true"}), want: "zz-1.9.0"},
+		"one that was removed, and is asked for": {main: bundletest.IndexOf([]string{old, young + ", removed: true"}), asks: "operatorVersion: 1.10.0",
 			problem: "/main/ does not contain zz-1.10.0: available are zz-1.9.0"},
-		"versions are text": {main: clitest.IndexOf([]string{"appVersion: 1.10, " + young}),
+		"versions are text": {main: bundletest.IndexOf([]string{"appVersion: 1.10, " + young}),
 			problem: "/zz-1.10.0.tgz contains zz-1.10.0, but the repository index lists zz-1.10-1.10.0"},
-		"a tarball of another version": {main: clitest.IndexOf([]string{"operatorVersion: 2.0.0, urls: [../zz-1.9.0.tgz]"}),
+		"a tarball of another version": {main: bundletest.IndexOf([]string{"operatorVersion: 2.0.0, urls: [../zz-1.9.0.tgz]"}),
 			problem: "/zz-1.9.0.tgz contains zz-1.9.0, but the repository index lists zz-2.0.0"},
 
-		"one that is included":                    {main: clitest.IndexOf(nil, "../other"), other: clitest.IndexOf([]string{young}), want: "zz-1.10.0"},
-		"one that is included by an included one": {main: clitest.IndexOf(nil, "../other"), other: clitest.IndexOf(nil, "../deep"), deep: clitest.IndexOf([]string{young}), want: "zz-1.10.0"},
-		"the highest of all":                      {main: clitest.IndexOf([]string{old}, "../other"), other: clitest.IndexOf([]string{young}), want: "zz-1.10.0"},
+		"one that is included":                    {main: bundletest.IndexOf(nil, "../other"), other: bundletest.IndexOf([]string{young}), want: "zz-1.10.0"},
+		"one that is included by an included one": {main: bundletest.IndexOf(nil, "../other"), other: bundletest.IndexOf(nil, "../deep"), deep: bundletest.IndexOf([]string{young}), want: "zz-1.10.0"},
+		"the highest of all":                      {main: bundletest.IndexOf([]string{old}, "../other"), other: bundletest.IndexOf([]string{young}), want: "zz-1.10.0"},
 		"a repository overrules those that it includes": {
-			main: clitest.IndexOf([]string{young}, "../other"), other: clitest.IndexOf([]string{lost}), want: "zz-1.10.0",
+			main: bundletest.IndexOf([]string{young}, "../other"), other: bundletest.IndexOf([]string{lost}), want: "zz-1.10.0",
 		},
 		"what comes first overrules what comes later": {
-			main: clitest.IndexOf(nil, "../other", "../deep"), other: clitest.IndexOf([]string{young}), deep: clitest.IndexOf([]string{lost}), want: "zz-1.10.0",
+			main: bundletest.IndexOf(nil, "../other", "../deep"), other: bundletest.IndexOf([]string{young}), deep: bundletest.IndexOf([]string{lost}), want: "zz-1.10.0",
 		},
 		"and so does what that includes": {
-			main: clitest.IndexOf(nil, "../other", "../lost"), other: clitest.IndexOf(nil, "../deep"), deep: clitest.IndexOf([]string{young}), want: "zz-1.10.0",
+			main: bundletest.IndexOf(nil, "../other", "../lost"), other: bundletest.IndexOf(nil, "../deep"), deep: bundletest.IndexOf([]string{young}), want: "zz-1.10.0",
 		},
 		"what was removed is not taken from an included one": {
-			main: clitest.IndexOf([]string{old, young + ", removed: true"}, "../other"), other: clitest.IndexOf([]string{young}), want: "zz-1.9.0",
+			main: bundletest.IndexOf([]string{old, young + ", removed: true"}, "../other"), other: bundletest.IndexOf([]string{young}), want: "zz-1.9.0",
 		},
 		"repositories that include each other and themselves": {
-			main: clitest.IndexOf([]string{old}, "../other", ".", "../deep/"), other: clitest.IndexOf(nil, "../main", "../deep"), deep: clitest.IndexOf([]string{young}, "../other/"), want: "zz-1.10.0",
+			main: bundletest.IndexOf([]string{old}, "../other", ".", "../deep/"), other: bundletest.IndexOf(nil, "../main", "../deep"), deep: bundletest.IndexOf([]string{young}, "../other/"), want: "zz-1.10.0",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			files := map[string][]byte{"/lost/index.yaml": clitest.IndexOf([]string{lost})}
-			for name, content := range clitest.Tarballs(t, "1.9.0", "1.10.0") {
+			files := map[string][]byte{"/lost/index.yaml": bundletest.IndexOf([]string{lost})}
+			for name, content := range bundletest.Tarballs(t, "1.9.0", "1.10.0") {
 				files["/"+name] = content
 			}
 			for name, content := range map[string][]byte{"main": test.main, "other": test.other, "deep": test.deep} {
@@ -84,27 +84,27 @@ func TestRepository(t *testing.T) {
 func childFrom(t *testing.T, repository, asks string) (found, problem string) {
 	t.Helper()
 	parent := filepath.Join(t.TempDir(), "parent")
-	clitest.WritePackage(t, parent, "1.0.0", strings.TrimSuffix("package: zz, "+asks, ", "))
-	b, err := (&loader{repository: repository}).loadBundle(context.Background(), parent)
+	bundletest.WritePackage(t, parent, "1.0.0", strings.TrimSuffix("package: zz, "+asks, ", "))
+	b, err := (&Loader{Repository: repository}).LoadBundle(context.Background(), parent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if problems := b.root().problems; len(problems) > 0 {
+	if problems := b.Root().Problems; len(problems) > 0 {
 		problem = problems[0].Message
 	}
-	return strings.Join(b.brings(), ", "), problem
+	return strings.Join(b.Brings(), ", "), problem
 }
 
 func TestRepositoryInAFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a mirror, 100%")
-	for name, content := range clitest.Tarballs(t, "1.9.0") {
+	for name, content := range bundletest.Tarballs(t, "1.9.0") {
 		if err := os.MkdirAll(filepath.Join(dir, "included"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		clitest.WriteFile(t, filepath.Join(dir, name), content)
+		bundletest.WriteFile(t, filepath.Join(dir, name), content)
 	}
-	clitest.WriteFile(t, filepath.Join(dir, "index.yaml"), clitest.IndexOf(nil, "included"))
-	clitest.WriteFile(t, filepath.Join(dir, "included", "index.yaml"), clitest.IndexOf([]string{"operatorVersion: 1.9.0, urls: [../zz-1.9.0.tgz]"}))
+	bundletest.WriteFile(t, filepath.Join(dir, "index.yaml"), bundletest.IndexOf(nil, "included"))
+	bundletest.WriteFile(t, filepath.Join(dir, "included", "index.yaml"), bundletest.IndexOf([]string{"operatorVersion: 1.9.0, urls: [../zz-1.9.0.tgz]"}))
 	for sentence, repository := range map[string]string{"by its path": dir, "by its URL": (&url.URL{Scheme: "file", Path: dir}).String()} {
 		t.Run(sentence, func(t *testing.T) {
 			if found, problem := childFrom(t, repository, ""); found != "zz-1.9.0" || problem != "" {
@@ -120,17 +120,17 @@ func TestRepositoryThatIsNone(t *testing.T) {
 		"/text/index.yaml":     []byte("404: not found"),
 		"/typed/index.yaml":    []byte("apiVersion: v1\nentries:\n  zz: {urls: x}\nincludes: a\n"),
 		"/empty/index.yaml":    {},
-		"/includes/index.yaml": clitest.IndexOf(nil, "../none"),
-		"/local/index.yaml":    clitest.IndexOf(nil, "file:///etc"),
+		"/includes/index.yaml": bundletest.IndexOf(nil, "../none"),
+		"/local/index.yaml":    bundletest.IndexOf(nil, "file:///etc"),
 	}
 	for i := range repositoriesLimit + 1 {
-		files[fmt.Sprintf("/chain%d/index.yaml", i)] = clitest.IndexOf(nil, fmt.Sprintf("../chain%d", i+1))
+		files[fmt.Sprintf("/chain%d/index.yaml", i)] = bundletest.IndexOf(nil, fmt.Sprintf("../chain%d", i+1))
 	}
 	address, _ := shop(t, files)
 	for name, want := range map[string]string{
 		"page":     "/page/index.yaml: not an index of KUDO packages: ",
 		"text":     "/text/index.yaml: not an index of KUDO packages: apiVersion is missing",
-		"typed":    "/typed/index.yaml: not an index of KUDO packages: line 3: cannot unmarshal !!map into []packages.indexEntry; line 4: ",
+		"typed":    "/typed/index.yaml: not an index of KUDO packages: line 3: cannot unmarshal !!map into []bundle.IndexEntry; line 4: ",
 		"empty":    "/empty/index.yaml: not an index of KUDO packages: apiVersion is missing",
 		"includes": "downloading " + address + "/none/index.yaml: the server returned 404 Not Found",
 		"local":    address + "/local/index.yaml refers to file:///etc: the URL must use https",
@@ -138,8 +138,8 @@ func TestRepositoryThatIsNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := filepath.Join(t.TempDir(), "parent")
-			clitest.WritePackage(t, parent, "1.0.0", "package: zz")
-			_, err := (&loader{repository: address + "/" + name}).loadBundle(context.Background(), parent)
+			bundletest.WritePackage(t, parent, "1.0.0", "package: zz")
+			_, err := (&Loader{Repository: address + "/" + name}).LoadBundle(context.Background(), parent)
 			if err == nil || !strings.HasPrefix(err.Error(), "reading the repository: ") || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want %s", err, want)
 			}
@@ -184,7 +184,7 @@ func FuzzParseIndex(f *testing.F) {
 	f.Add([]byte("apiVersion: v1\nentries:\n  zz:\n  - {operatorVersion: 1.0.0, appVersion: 1.10, urls: [a], digest: ff, removed: true}\nincludes: [b]\n"))
 	f.Add([]byte("apiVersion: [v1]\nentries: {zz: [null, {removed: 1}], yy: }\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		found, err := parseIndex(content)
+		found, err := ParseIndex(content)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("more than one line: %v", err)

@@ -1,0 +1,53 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tandem-addons/tandem/pkg/core/signature"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// Signatures returns the signatures of all packages that were pulled. They are not verified: the hub verifies them, if it requires signatures.
+func (l *Loader) Signatures(ctx context.Context) ([]signature.Signature, error) {
+	var all []signature.Signature
+	for _, name := range slices.Sorted(maps.Keys(l.Pulled)) {
+		registry, err := l.Registry()
+		if err != nil {
+			return nil, err
+		}
+		found, err := registry.Signatures(ctx, l.Pulled[name].Reference)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// VerifySignature returns the digest of the package at a reference to a registry. It returns an error unless one of the public keys has signed it
+// and the content of each OperatorVersion in the bundle.
+func (l *Loader) VerifySignature(ctx context.Context, b *Bundle, name string, keys []signature.Key) (string, error) {
+	pulled := l.Pulled[name]
+	if pulled == nil {
+		return "", fmt.Errorf("--key is for packages in registries (oci://HOST/PATH): %s has no signature", text.Word(name))
+	}
+	registry, err := l.Registry()
+	if err != nil {
+		return "", err
+	}
+	found, err := registry.Signatures(ctx, pulled.Reference)
+	if err != nil {
+		return "", err
+	}
+	digests, err := b.ContentDigests()
+	if err == nil {
+		_, err = signature.VerifyArtifact(pulled.Reference.Digest, digests, found, keys)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", pulled.Reference, err)
+	}
+	return pulled.Reference.Digest, nil
+}
