@@ -449,6 +449,14 @@ func TestAnotherVersionOfKubernetes(t *testing.T) {
 			t.Errorf("%s prints %q instead of %q: %v", name, printed, want, err)
 		}
 	}
+	if all, err := i.installVersion(t.Context(), modules, "1.98", nil); err != nil || all != folder {
+		t.Errorf("all programs are in %s: %v", all, err)
+	}
+	for _, p := range controlPlane() {
+		if _, err := os.Stat(filepath.Join(folder, p.name)); err != nil {
+			t.Error(err)
+		}
+	}
 	if current, err := i.install(t.Context(), []string{"kubectl"}); err != nil || current == folder {
 		t.Errorf("the version in programs/ has the same folder %s: %v", current, err)
 	}

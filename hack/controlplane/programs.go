@@ -38,7 +38,7 @@ func controlPlane() []program {
 // pick returns the programs of the given names in table order, or all programs if no names are given.
 func pick(programs []program, names []string) ([]program, error) {
 	if len(names) == 0 {
-		return programs, nil
+		return slices.Clone(programs), nil
 	}
 	for _, name := range names {
 		if !slices.Contains(namesOf(programs), name) {
