@@ -69,10 +69,12 @@ REPOSITORY ?= localhost/tandem-addons
 PLATFORMS ?= linux/amd64,linux/arm64
 PUSH ?=
 # The platforms of the plugin in `make release`; all six if empty. Any value of BUNDLE adds the control plane programs of this platform. KEY is the
-# file of a private key that signs the release, and of the public key with which `make release-check` verifies it.
+# file of a private key that signs the release, and of the public key with which `make release-check` verifies it. FROM is the folder of the release before,
+# from which `make release-check` upgrades a sandbox.
 PLUGIN_PLATFORMS ?=
 BUNDLE ?=
 KEY ?=
+FROM ?=
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 # The versions of Kubernetes of `make test-versions`, beside the one of `make test`, and its suites. LABELS selects specs of the suites by their labels.
 VERSIONS ?= 1.34 1.35 1.36
@@ -143,8 +145,9 @@ release: ## Build all files of release VERSION into dist: the plugin, images, ma
 	  -controlplane="$$folder" $(if $(KEY),-key='$(KEY)') -output=dist
 
 .PHONY: release-check
-release-check: ## Verify the files in dist as a user does: checksums, programs, SBOMs, images, the chart, and the manifests on an API server.
-	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; go run ./hack/release check $(if $(KEY),-key='$(KEY)') dist
+release-check: ## Verify the files in dist as a user does: checksums, programs, SBOMs, images, the chart, the demo, an upgrade from the release in FROM, and the manifests.
+	@assets=$(assets); export KUBEBUILDER_ASSETS=$$assets TANDEM_ASSETS=$$assets; \
+	go run ./hack/release check $(if $(KEY),-key='$(KEY)') $(if $(FROM),-from='$(FROM)') dist
 
 .PHONY: controlplane
 controlplane: ## Download or build the control plane programs into the cache, and print the folder.

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,16 +32,12 @@ var requirements = []requirement{
 	{"SBOMs", checkBOMs},
 	{"images", checkImages},
 	{"chart", checkChart},
+	{"sandbox", checkSandbox},
 	{"manifests", checkManifests},
 }
 
-// check reads a release from a folder, and verifies it. The error contains all problems. Signatures are verified with key; nil verifies none.
-func check(ctx context.Context, folder string, key *ecdsa.PublicKey, requirements []requirement) error {
-	p, err := readRelease(folder)
-	if err != nil {
-		return err
-	}
-	p.key = key
+// check verifies a release. The error contains all problems.
+func check(ctx context.Context, p published, requirements []requirement) error {
 	var problems []error
 	for _, r := range requirements {
 		fmt.Fprintln(os.Stderr, "checking", r.name)

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
 	"errors"
 	"flag"
 	"fmt"
@@ -51,20 +50,25 @@ func run(ctx context.Context, arguments []string) error {
 func runCheck(ctx context.Context, arguments []string) error {
 	fs := flag.NewFlagSet("release check", flag.ContinueOnError)
 	file := fs.String("key", "", "File with the public key that has to have signed the release.")
+	from := fs.String("from", "", "Folder of the release before, from which the sandbox is upgraded; empty for none.")
 	if err := fs.Parse(arguments); err != nil {
 		return err
 	}
 	if fs.NArg() != 1 {
-		return errors.New("name one folder: release check [-key FILE] FOLDER")
+		return errors.New("name one folder: release check [-key FILE] [-from FOLDER] FOLDER")
 	}
-	var key *ecdsa.PublicKey
-	if *file != "" {
-		var err error
-		if key, err = readPublicKey(*file); err != nil {
-			return err
-		}
+	p, err := readRelease(fs.Arg(0))
+	if err == nil && *file != "" {
+		p.key, err = readPublicKey(*file)
 	}
-	return check(ctx, fs.Arg(0), key, requirements)
+	if err == nil && *from != "" {
+		p.before = new(published)
+		*p.before, err = readRelease(*from)
+	}
+	if err != nil {
+		return err
+	}
+	return check(ctx, p, requirements)
 }
 
 func parse(arguments []string) (release, error) {

@@ -15,6 +15,7 @@ type published struct {
 	files           map[string][]byte
 	plugin          krewPlugin
 	key             *ecdsa.PublicKey // with which its signature is verified; nil if none is
+	before          *published       // from which users upgrade; nil if there is none
 }
 
 // krewPlugin is what krew reads of the plugin's manifest.

@@ -67,7 +67,12 @@ func TestReleaseIsSigned(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return check(t.Context(), r.output, key, signed)
+			p, err := readRelease(r.output)
+			if err != nil {
+				return err
+			}
+			p.key = key
+			return check(t.Context(), p, signed)
 		}
 		if err := verifyWith(public); err != nil {
 			t.Errorf("the release is refused: %v", err)
