@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
 
@@ -186,7 +186,8 @@ func (t trial) upgradeCluster(ctx context.Context, state sandbox.State, cluster 
 	return nil
 }
 
-// definitionsIn returns the CustomResourceDefinitions in a file of manifests.
+// definitionsIn returns the CustomResourceDefinitions in a file of manifests, without those that addon-manager converts: on a sandbox, it is a process at a
+// port of this machine, and not behind a Service.
 func definitionsIn(file string) (string, error) {
 	content, err := os.Open(file)
 	if err != nil {
@@ -199,14 +200,15 @@ func definitionsIn(file string) (string, error) {
 		if errors.Is(err, io.EOF) {
 			return found.String(), nil
 		}
-		var object metav1.TypeMeta
+		var object apiextensionsv1.CustomResourceDefinition
 		if err == nil {
 			err = sigsyaml.Unmarshal(document, &object)
 		}
 		if err != nil {
 			return "", fmt.Errorf("reading %s: %w", file, err)
 		}
-		if object.Kind == "CustomResourceDefinition" {
+		isConverted := object.Spec.Conversion != nil && object.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+		if object.Kind == "CustomResourceDefinition" && !isConverted {
 			found.WriteString("---\n" + string(document))
 		}
 	}
