@@ -59,6 +59,7 @@ type childVersion struct {
 	spec   *kudo.OperatorVersionSpec
 }
 
+// Root returns the requested package.
 func (b *Bundle) Root() *Member { return b.Members[len(b.Members)-1] }
 
 // membersLimit is the number of packages that a bundle may load.
@@ -106,6 +107,7 @@ func (l *Loader) LoadBundle(ctx context.Context, name string) (*Bundle, error) {
 	return l.LoadFrom(ctx, from)
 }
 
+// Begin forgets what was loaded before. The methods that load a package by its name call it.
 func (l *Loader) Begin() {
 	l.http, l.downloads, l.room, l.met = httpClient(), map[tarball]download{}, roomForArchives, map[string]*Member{}
 	l.Pulled = map[string]*oci.Pulled{}
@@ -408,6 +410,7 @@ func (e IndexEntry) mismatch(operator string, m *Member) error {
 	return fmt.Errorf("%s contains %s, but the repository index lists %s", m.Name, VersionName(m.Pkg), e.versionName(operator))
 }
 
+// VersionName returns the name of the OperatorVersion of a package.
 func VersionName(p *pack.Package) string {
 	return pack.VersionName(p.Name, p.Version.AppVersion, p.Version.Version)
 }

@@ -26,6 +26,7 @@ type ChartFetcher struct {
 	fetched map[catalog.Reference]*registry.Chart
 }
 
+// Fetch returns a chart, which it fetches once.
 func (f *ChartFetcher) Fetch(ctx context.Context, ref catalog.Reference) (*registry.Chart, error) {
 	if known := f.fetched[ref]; known != nil {
 		return known, nil

@@ -211,10 +211,12 @@ func (l *Loader) ReadArchive(name string, content io.Reader) (source, error) {
 	return s, nil
 }
 
+// IsTarball reports whether the name of a file is that of a tarball.
 func IsTarball(name string) bool {
 	return strings.HasSuffix(name, ".tgz") || strings.HasSuffix(name, ".tar.gz")
 }
 
+// IsURL reports whether a name is a URL of http or https.
 func IsURL(name string) bool {
 	return strings.HasPrefix(name, "https://") || strings.HasPrefix(name, "http://")
 }
