@@ -23,7 +23,8 @@ func (s State) appliesAll(name string) bool {
 
 // owedAfterStart returns the plans that are owed once the plan has started that applies the complete OperatorVersion: the plan itself, then
 // those that the changed parameters name as their triggers and those that were owed before, without plans whose tasks it contains. A
-// parameter without a trigger adds nothing, because the whole plan applies its value.
+// parameter without a trigger adds nothing, because the whole plan applies its value. A whole plan that was owed before contains plans that were not owed
+// beside it.
 func (s State) owedAfterStart(whole string, changed []kudo.Parameter) []kudo.OwedPlan {
 	var more []string
 	for _, p := range changed {
@@ -31,7 +32,10 @@ func (s State) owedAfterStart(whole string, changed []kudo.Parameter) []kudo.Owe
 	}
 	if s.Last != nil {
 		for _, before := range s.Last.Owed {
-			if !before.Whole && !s.isImplied(before.Plan) {
+			switch {
+			case before.Whole:
+				more = append(more, s.containedIn(before.Plan)...)
+			case !s.isImplied(before.Plan):
 				more = append(more, before.Plan)
 			}
 		}
@@ -43,6 +47,20 @@ func (s State) owedAfterStart(whole string, changed []kudo.Parameter) []kudo.Owe
 		}
 	}
 	return owed
+}
+
+// containedIn returns the plans that parameters trigger and that a plan of the last version contains. Deployment applies everything anyway.
+func (s State) containedIn(whole string) []string {
+	if s.Whole == nil || s.LastVersion == nil {
+		return nil
+	}
+	var contained []string
+	for _, p := range s.LastVersion.Parameters {
+		if _, exists := s.LastVersion.Plans[p.Trigger]; exists && containsPlan(s.LastVersion, whole, p.Trigger) {
+			contained = append(contained, p.Trigger)
+		}
+	}
+	return contained
 }
 
 // isImplied reports whether only changes of parameters without a trigger can have owed the plan: no parameter names it.

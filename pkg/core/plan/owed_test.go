@@ -34,9 +34,14 @@ func versionWithExporter(version string) *kudo.OperatorVersionSpec {
 		"deploy": {"app", "tuning"}, "update": {"app", "tuning"}, "exporter": {"exporter"}, "tune": {"tuning"}, "noop": {"nothing"},
 		"backup": {"dump"}, "cleanup": {"clean"},
 	} {
-		v.Plans[name] = kudo.Plan{Phases: []kudo.Phase{{Name: "p", Steps: []kudo.Step{{Name: "s", Tasks: tasks}}}}}
+		v.Plans[name] = planOf(tasks...)
 	}
 	return v
+}
+
+// planOf returns a plan with one step.
+func planOf(tasks ...string) kudo.Plan {
+	return kudo.Plan{Phases: []kudo.Phase{{Name: "p", Steps: []kudo.Step{{Name: "s", Tasks: tasks}}}}}
 }
 
 // owing plays the executions of an Instance.
@@ -283,6 +288,29 @@ func TestOwedPlans(t *testing.T) {
 		"a triggered plan whose tasks the whole plan contains is not run": {
 			play: func(o *owing) { o.complete(); o.upgrade("TUNING=1"); o.complete() },
 			log:  []string{"deploy restarts", "update restarts"}, whole: "2.0.0",
+		},
+		"a triggered plan that an interrupted whole plan contains is run after one that does not": {
+			play: func(o *owing) {
+				o.versions[two].Plans["update"] = planOf("app", "exporter")
+				o.complete()
+				o.upgrade("EXPORTER=true")
+				o.start()
+				o.setParameters()
+				o.spec.Reference = one
+				o.start()
+				o.complete()
+			},
+			log: []string{"deploy restarts", "update restarts", "update restarts", "exporter"}, whole: "1.0.0",
+		},
+		"but not after a deploy of another version, which applies everything": {
+			play: func(o *owing) {
+				o.versions[one].Plans["deploy"] = planOf("app", "exporter")
+				o.start()
+				o.upgrade()
+				o.start()
+				o.complete()
+			},
+			log: []string{"deploy restarts", "deploy restarts"}, whole: "2.0.0",
 		},
 		"a triggered plan does not start before the whole plan is complete": {
 			play: func(o *owing) { o.complete(); o.upgrade("EXPORTER=true"); o.fail(); o.complete() },
