@@ -103,6 +103,7 @@ func TestUserDataSurvivesTheRelease(t *testing.T) {
 		"CustomResourceDefinition operatorcontents.kudo.dev",
 		"CustomResourceDefinition operators.kudo.dev",
 		"CustomResourceDefinition operatorversions.kudo.dev",
+		"CustomResourceDefinition packagesources.kudo.dev",
 	}
 	packages := []string{"Namespace addon-packages", "Namespace tandem-system"}
 	if diff := cmp.Diff(append(definitions, packages...), kept("")); diff != "" {

@@ -108,6 +108,47 @@ func Choose(name, wanted string, versions []string) (string, error) {
 	return "", newAbsenceError(name, wanted, sorted)
 }
 
+// CheckRange returns an error for a text that is neither a version nor a range of versions.
+func CheckRange(wanted string) error {
+	if _, err := semver.NewConstraint(wanted); err != nil {
+		return fmt.Errorf("%s is not a range of versions, such as >=1.0.0 <2", text.Quote(wanted))
+	}
+	return nil
+}
+
+// Highest returns the highest version in a range; empty if there is none. A pre-release counts only if the range names one.
+func Highest(wanted string, versions []string) (string, error) {
+	constraint, err := semver.NewConstraint(wanted)
+	if err != nil {
+		return "", CheckRange(wanted)
+	}
+	for _, v := range sortVersions(versions) {
+		if constraint.Check(v) {
+			return v.Original(), nil
+		}
+	}
+	return "", nil
+}
+
+// Sorted returns at most so many of the versions, the highest first, without those that are none.
+func Sorted(versions []string, limit int) []string {
+	var sorted []string
+	for _, v := range sortVersions(versions) {
+		if len(sorted) == limit {
+			break
+		}
+		sorted = append(sorted, v.Original())
+	}
+	return sorted
+}
+
+// IsHigher reports whether a version is higher than another one. A text that is no version is not.
+func IsHigher(one, other string) bool {
+	a, err := semver.NewVersion(one)
+	b, err2 := semver.NewVersion(other)
+	return err == nil && err2 == nil && a.GreaterThan(b)
+}
+
 func anyIfEmpty(version string) string {
 	if version == "" {
 		return "*"

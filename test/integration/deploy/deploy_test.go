@@ -99,10 +99,10 @@ var _ = Describe("What deploy/ installs", func() {
 			Expect(namesOf(deployedObjects(ctx, folder), "CustomResourceDefinition")).To(ConsistOf(groups))
 		},
 		Entry("on a hub without OCM", "hub",
-			"instances.kudo.dev", "operatorcontents.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev", "managedclusters.cluster.open-cluster-management.io",
+			"instances.kudo.dev", "operatorcontents.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev", "packagesources.kudo.dev", "managedclusters.cluster.open-cluster-management.io",
 			"addondeploymentconfigs.addon.open-cluster-management.io", "clustermanagementaddons.addon.open-cluster-management.io",
 			"managedclusteraddons.addon.open-cluster-management.io"),
-		Entry("on a hub with OCM", "hub-ocm", "instances.kudo.dev", "operatorcontents.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev"),
+		Entry("on a hub with OCM", "hub-ocm", "instances.kudo.dev", "operatorcontents.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev", "packagesources.kudo.dev"),
 		Entry("on a managed cluster", "agent", "instances.kudo.dev", "operatorcontents.kudo.dev", "operatorversions.kudo.dev"),
 	)
 
