@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -35,13 +36,15 @@ type Chart struct {
 	manifest string
 }
 
-// Client fetches charts. It reads the user's files once.
+// Client fetches charts. It reads the user's files once. One with password reads none: password returns the user name and the password for the host of a
+// repository.
 type Client struct {
 	repositories []repository
 	credentials  auth.CredentialFunc
 	mirrors      []catalog.Mirror
 	indexes      map[string]catalog.Index
-	transport    *http.Transport
+	transport    http.RoundTripper
+	password     func(context.Context, string) (username, password string, err error)
 }
 
 // repository is an entry of Helm's repositories.yaml. Helm's own package for it would add a runtime of WebAssembly to the program, for plugins.

@@ -1,10 +1,11 @@
 // Package registry fetches charts from Helm repositories and OCI registries, with the credentials of the user's Helm and docker. Only the command line
-// imports it: hub and agent never fetch a chart. It touches no cluster.
+// and package-controller import it: hub and agent never fetch a chart. It touches no cluster.
 package registry
 
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -49,6 +50,13 @@ func New() (*Client, error) {
 	return &Client{
 		repositories: repositories, credentials: credentials, mirrors: mirrors, indexes: map[string]catalog.Index{}, transport: oci.NewTransport(),
 	}, nil
+}
+
+// NewWith returns a client that sends requests with a transport and credentials, and reads no files and variables of a user.
+func NewWith(transport http.RoundTripper, credentials oci.Credentials) *Client {
+	return &Client{
+		credentials: credentials.Find(), password: credentials.Password, indexes: map[string]catalog.Index{}, transport: transport,
+	}
 }
 
 // Fetch returns a chart. Errors name it, and the way out.
