@@ -76,6 +76,15 @@ const maxCABytes = 1 << 20
 
 // ReadAuthorities returns the certificate authorities in a file, in addition to those of the system.
 func ReadAuthorities(name string) (*x509.CertPool, error) {
+	certificates, err := ReadCAFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return Authorities(name, certificates)
+}
+
+// ReadCAFile returns the text of a file of certificate authorities.
+func ReadCAFile(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificate authority: %w", err)
@@ -87,7 +96,7 @@ func ReadAuthorities(name string) (*x509.CertPool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificate authority: %w", err)
 	}
-	return Authorities(name, certificates)
+	return certificates, nil
 }
 
 // Authorities returns the certificate authorities in texts, in addition to those of the system. The name is for errors.

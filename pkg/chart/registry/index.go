@@ -87,7 +87,7 @@ func checkListed(entry catalog.Entry, fetched *Chart) error {
 		listed = "sha256:" + listed
 	}
 	if found := content.DigestOf(fetched.Archive); listed != "" && !strings.EqualFold(listed, found) {
-		return fmt.Errorf("the archive at %s has digest %s, but the index of the repository lists %s", fetched.From, found, text.Escape(listed))
+		return &DigestError{fmt.Sprintf("the archive at %s has digest %s, but the index of the repository lists %s", fetched.From, found, text.Escape(listed))}
 	}
 	return nil
 }
@@ -166,7 +166,8 @@ func refusal(of repository, place string, response *http.Response) error {
 		if of.Username != "" {
 			what = fmt.Sprintf("renew the credentials of repository %s with 'helm repo add --force-update'", text.Quote(of.Name))
 		}
-		return fmt.Errorf("%s: the server returned %s: %s", place, text.Escape(response.Status), what)
+		return &advisedError{&oci.AccessError{Host: response.Request.URL.Host, Status: response.StatusCode},
+			fmt.Sprintf("%s: the server returned %s: %s", place, text.Escape(response.Status), what)}
 	case http.StatusNotFound:
 		return fmt.Errorf("%s: the server returned %s: give the URL of a repository, with an index.yaml, and the name of a chart after it",
 			place, text.Escape(response.Status))

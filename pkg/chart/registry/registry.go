@@ -94,12 +94,17 @@ func (c *Client) find(ctx context.Context, ref catalog.Reference) (*Chart, error
 	return c.findInRepository(ctx, of, ref)
 }
 
+// DigestError is the error of an archive with another digest than expected.
+type DigestError struct{ text string }
+
+func (e *DigestError) Error() string { return e.text }
+
 // complete checks an archive, and adds its name, version and digest.
 func (c *Chart) complete(ref catalog.Reference) error {
 	c.Digest = content.DigestOf(c.Archive)
 	if ref.Digest != "" && ref.Digest != c.Digest && ref.Digest != c.manifest {
-		return fmt.Errorf("its archive has digest %s, expected %s: compare both with what its publisher says; it was read from %s",
-			c.Digest, ref.Digest, c.From)
+		return &DigestError{fmt.Sprintf("its archive has digest %s, expected %s: compare both with what its publisher says; it was read from %s",
+			c.Digest, ref.Digest, c.From)}
 	}
 	loaded, err := chart.Load(c.Archive)
 	if err != nil {

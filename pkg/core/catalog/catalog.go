@@ -170,18 +170,27 @@ func sortVersions(versions []string) []*semver.Version {
 
 // newAbsenceError returns the error for a version that does not exist, with those that are nearest.
 func newAbsenceError(name, wanted string, sorted []*semver.Version) error {
+	return &AbsenceError{absenceText(name, wanted, sorted)}
+}
+
+// AbsenceError is the error of a version that does not exist, or of a range without one.
+type AbsenceError struct{ text string }
+
+func (e *AbsenceError) Error() string { return e.text }
+
+func absenceText(name, wanted string, sorted []*semver.Version) string {
 	const near, shown = 2, 5
 	what := fmt.Sprintf("chart %s has no version %s", text.Quote(name), text.Quote(wanted))
 	switch {
 	case len(sorted) == 0:
-		return fmt.Errorf("chart %s has no versions", text.Quote(name))
+		return fmt.Sprintf("chart %s has no versions", text.Quote(name))
 	case wanted == "":
 		what = fmt.Sprintf("chart %s has only pre-releases: choose one with --version", text.Quote(name))
 	case !IsExact(wanted):
 		what = fmt.Sprintf("chart %s has no version that satisfies %s", text.Quote(name), text.Quote(wanted))
 	}
 	if !IsExact(wanted) {
-		return fmt.Errorf("%s: the highest are %s", what, listVersions(sorted[:min(len(sorted), shown)]))
+		return fmt.Sprintf("%s: the highest are %s", what, listVersions(sorted[:min(len(sorted), shown)]))
 	}
 	parsed := semver.MustParse(wanted) // IsExact
 	at := slices.IndexFunc(sorted, func(v *semver.Version) bool { return v.LessThan(parsed) })
@@ -193,7 +202,7 @@ func newAbsenceError(name, wanted string, sorted []*semver.Version) error {
 	if from > 0 {
 		nearest += fmt.Sprintf("; the highest is %s", text.Escape(sorted[0].Original()))
 	}
-	return errors.New(nearest)
+	return nearest
 }
 
 func listVersions(versions []*semver.Version) string {

@@ -32,15 +32,15 @@ func HostsOf(spec *kudo.PackageSourceSpec) (Hosts, error) {
 	if err != nil || parsed.Host == "" || parsed.User != nil {
 		return Hosts{}, Failed(kudo.ReasonInvalidSource, fmt.Errorf("%s is not the URL of a registry or a repository", text.Quote(place)))
 	}
-	hosts := Hosts{own: expand(parsed.Host)}
+	hosts := Hosts{own: ServersOf(parsed.Host)}
 	for _, host := range spec.AllowedHosts {
-		hosts.allowed = append(hosts.allowed, expand(host)...)
+		hosts.allowed = append(hosts.allowed, ServersOf(host)...)
 	}
 	return hosts, nil
 }
 
-// expand returns the names of the server of a host: that of Docker Hub has another one.
-func expand(host string) []string {
+// ServersOf returns the names of the server of a host: the registry of Docker Hub has another one.
+func ServersOf(host string) []string {
 	const dockerHub, dockerServer = "docker.io", "registry-1.docker.io"
 	if host = canonical(host); host == dockerHub || host == "index."+dockerHub {
 		return []string{dockerHub, dockerServer}

@@ -30,15 +30,15 @@ func (m Memory) Note(source *kudo.PackageSource, failure *Failure, now time.Time
 		return next
 	}
 	next.Failures, next.IsFinal = 1, failure.IsFinal()
-	if !m.isOther(source) {
+	if m.IsAbout(source) {
 		next.Failures += m.Failures
 	}
 	return next
 }
 
-// isOther reports whether the memory is about another object, spec or request.
-func (m Memory) isOther(source *kudo.PackageSource) bool {
-	return m.At.IsZero() || m.UID != source.UID || m.Generation != source.Generation || m.Request != RequestOf(source)
+// IsAbout reports whether the last attempt was of the object with its current spec and request.
+func (m Memory) IsAbout(source *kudo.PackageSource) bool {
+	return !m.At.IsZero() && m.UID == source.UID && m.Generation == source.Generation && m.Request == RequestOf(source)
 }
 
 const (
@@ -59,7 +59,7 @@ func Wait(source *kudo.PackageSource, m Memory, now time.Time) time.Duration {
 	switch {
 	case m.At.IsZero() || m.UID != source.UID:
 		return 0
-	case m.isOther(source):
+	case !m.IsAbout(source):
 	default:
 		delay = m.delay(source)
 	}

@@ -243,7 +243,9 @@ type PackageSource struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec PackageSourceSpec `json:"spec"`
+	// status is the observed state. The default makes tools that use kstatus, such as Flux, wait until the controller has observed a new PackageSource.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status PackageSourceStatus `json:"status,omitzero"`
 }
 
