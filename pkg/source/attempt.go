@@ -124,7 +124,7 @@ func (a *attempt) runPackage(ctx context.Context) (*kudo.SourceArtifact, error) 
 	loader := a.newLoader(ctx)
 	found, err := loader.LoadBundle(ctx, ref.String())
 	if err != nil {
-		return nil, a.loadFailure(err)
+		return nil, a.loadFailure(loader, err)
 	}
 	if err := a.check(found, ref.Tag); err != nil {
 		return nil, err
@@ -279,14 +279,9 @@ func (a *attempt) hub() *bundle.Hub {
 	}
 }
 
-// loadFailure returns the failure of a package that could not be loaded: of its registry, or of its content.
-func (a *attempt) loadFailure(err error) error {
-	if a.guard.cause() != nil {
-		return err
-	}
-	var access *oci.AccessError
-	var absent *oci.AbsenceError
-	if errors.As(err, &access) || errors.As(err, &absent) {
+// loadFailure returns the failure of a package that could not be loaded: of its content if it was pulled, else of its registry.
+func (a *attempt) loadFailure(loader *bundle.Loader, err error) error {
+	if len(loader.Pulled) == 0 || a.guard.cause() != nil {
 		return err
 	}
 	return sourcing.Failed(kudo.ReasonInvalidPackage, err)

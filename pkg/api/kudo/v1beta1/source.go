@@ -17,7 +17,7 @@ type PackageSourceSpec struct {
 
 	// interval is the time between two attempts, from a minute to a day. A failed attempt is repeated earlier.
 	// +optional
-	// +kubebuilder:default="10m"
+	// +kubebuilder:default="10m0s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(ms|s|m|h)){1,4}$`
@@ -26,7 +26,7 @@ type PackageSourceSpec struct {
 
 	// timeout limits an attempt with everything that it downloads, at most five minutes.
 	// +optional
-	// +kubebuilder:default="1m"
+	// +kubebuilder:default="1m0s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(ms|s|m|h)){1,4}$`
