@@ -35,11 +35,11 @@ func TestChartRendersWhatDeployInstalls(t *testing.T) {
 		"a hub": {folders: []string{"hub"}},
 		"a hub with an API server that has no mutating policies": {
 			values: "admission: {mutatingPolicies: false}", folders: []string{"hub"}, components: []string{"before-1.36"}},
-		"a hub with OCM":           {values: "ocm: {enabled: true}", folders: []string{"hub-ocm"}},
-		"a hub with the dashboard": {values: "ui: {enabled: true}", folders: []string{"hub", "ui"}},
+		"a hub with OCM":              {values: "ocm: {enabled: true}", folders: []string{"hub-ocm"}},
+		"a hub with the dashboard":    {values: "ui: {enabled: true}", folders: []string{"hub", "ui"}},
 		"a hub that follows packages": {values: "packageSources: {enabled: true}", folders: []string{"hub", "packagesources"}},
-		"the dashboard alone":      {values: "{hub: {enabled: false}, ui: {enabled: true}}", folders: []string{"ui"}},
-		"a managed cluster":        {values: "{hub: {enabled: false}, agent: {enabled: true}}", folders: []string{"agent"}},
+		"the dashboard alone":         {values: "{hub: {enabled: false}, ui: {enabled: true}}", folders: []string{"ui"}},
+		"a managed cluster":           {values: "{hub: {enabled: false}, agent: {enabled: true}}", folders: []string{"agent"}},
 		"a hub that is also a managed cluster": {
 			values: "agent: {enabled: true}", folders: []string{"hub", "agent"}},
 	} {

@@ -26,6 +26,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
+// FieldManager is the name under which the controller writes packages and the status of sources.
+const FieldManager = "package-controller"
+
 // attempt is one attempt of a source.
 type attempt struct {
 	source  *kudo.PackageSource

@@ -25,9 +25,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
-// FieldManager is the name under which the controller writes packages and the status of sources.
-const FieldManager = "package-controller"
-
 // sources reconciles PackageSources.
 type sources struct {
 	client client.Client

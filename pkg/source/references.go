@@ -38,7 +38,7 @@ func readSecret(ctx context.Context, live client.Reader, source *kudo.PackageSou
 	}
 	found, err := credentialsIn(secret)
 	if err != nil {
-		return secrets{}, sourcing.Failed(kudo.ReasonReferenceNotFound, fmt.Errorf("Secret %q of spec.pullSecret: %w", name, err))
+		return secrets{}, sourcing.Failed(kudo.ReasonReferenceNotFound, fmt.Errorf("reading Secret %q of spec.pullSecret: %w", name, err))
 	}
 	return secrets{credentials: found.Only(hosts.IsOwn), authorities: secret.Data[corev1.ServiceAccountRootCAKey]}, nil
 }
@@ -98,7 +98,7 @@ func readKeys(ctx context.Context, live client.Reader, source *kudo.PackageSourc
 	}
 	if len(keys) == 0 { // a mistake in one entry does not invalidate the others
 		err := errors.Join(append(invalid, errors.New("it contains no public key"))...)
-		return nil, sourcing.Failed(kudo.ReasonReferenceNotFound, fmt.Errorf("ConfigMap %q of spec.verify.keys: %w", name, err))
+		return nil, sourcing.Failed(kudo.ReasonReferenceNotFound, fmt.Errorf("reading ConfigMap %q of spec.verify.keys: %w", name, err))
 	}
 	return keys, nil
 }

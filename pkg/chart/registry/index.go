@@ -124,13 +124,10 @@ func (c *Client) get(ctx context.Context, of repository, place string, limit int
 		return nil, fmt.Errorf("the URL is invalid: %w", err)
 	}
 	own := of.PassCredentialsAll || oci.IsSameOrigin(of.URL, place)
-	if own && of.Username == "" && c.password != nil {
-		if of.Username, of.Password, err = c.password(ctx, request.URL.Host); err != nil {
+	if own {
+		if of, err = c.logIn(request, of); err != nil {
 			return nil, err
 		}
-	}
-	if own && of.Username != "" {
-		request.SetBasicAuth(of.Username, of.Password)
 	}
 	transport, err := c.transportFor(of, own)
 	if err != nil {

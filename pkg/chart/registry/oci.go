@@ -192,16 +192,6 @@ func refusedAccess(host string, status int) error {
 		host, status, http.StatusText(status), host, host)}
 }
 
-// advisedError is an error of a server with the advice to users of Helm.
-type advisedError struct {
-	error
-	text string
-}
-
-func (e *advisedError) Error() string { return e.text }
-
-func (e *advisedError) Unwrap() error { return e.error }
-
 // maxMessage limits messages of servers.
 const maxMessage = 500
 

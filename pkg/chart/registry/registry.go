@@ -94,11 +94,6 @@ func (c *Client) find(ctx context.Context, ref catalog.Reference) (*Chart, error
 	return c.findInRepository(ctx, of, ref)
 }
 
-// DigestError is the error of an archive with another digest than expected.
-type DigestError struct{ text string }
-
-func (e *DigestError) Error() string { return e.text }
-
 // complete checks an archive, and adds its name, version and digest.
 func (c *Chart) complete(ref catalog.Reference) error {
 	c.Digest = content.DigestOf(c.Archive)

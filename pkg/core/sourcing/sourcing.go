@@ -4,7 +4,6 @@ package sourcing
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -117,22 +116,6 @@ func storedText(a *kudo.SourceArtifact) string {
 		message += fmt.Sprintf("; version %s, which was stored before, is no longer there", text.Escape(a.LowerThan))
 	}
 	return bound(message, maxMessage)
-}
-
-// The limits of texts in the status, and of its list of refused versions.
-const (
-	maxMessage        = 2048
-	maxRefusedMessage = 1024
-	maxVersion        = 256
-	maxRefused        = 10
-)
-
-// ephemeral matches the local address of a connection in messages of errors, which has another port each time.
-var ephemeral = regexp.MustCompile(`(\d+\.\d+\.\d+\.\d+|\[[0-9a-fA-F:%a-z]*\]):\d+->`)
-
-// bound returns a text of others as it is stored: without what changes with each attempt, and with control characters escaped.
-func bound(message string, limit int) string {
-	return text.Truncate(text.Escape(text.JoinMessage(ephemeral.ReplaceAllString(message, ""))), limit)
 }
 
 // refuse returns the list of refused versions with one more in front. A version with the same digest is listed once.
