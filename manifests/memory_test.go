@@ -12,7 +12,8 @@ import (
 // A program that does not know its limit collects garbage too late.
 func TestProgramsKnowTheirMemoryLimits(t *testing.T) {
 	found := 0
-	for _, pattern := range []string{"manifests/deployment/*.yaml", "deploy/hub/addon-manager.yaml", "deploy/ui/addon-manager-ui.yaml"} {
+	for _, pattern := range []string{"manifests/deployment/*.yaml", "deploy/hub/addon-manager.yaml", "deploy/ui/addon-manager-ui.yaml",
+		"deploy/packagesources/package-controller.yaml"} {
 		objects, err := Objects(os.DirFS(".."), pattern, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -33,7 +34,7 @@ func TestProgramsKnowTheirMemoryLimits(t *testing.T) {
 			}
 		}
 	}
-	if found != 3 {
+	if found != 4 {
 		t.Errorf("found %d Deployments", found)
 	}
 }

@@ -35,10 +35,11 @@ func TestChartRendersWhatDeployInstalls(t *testing.T) {
 		"a hub": {folders: []string{"hub"}},
 		"a hub with an API server that has no mutating policies": {
 			values: "admission: {mutatingPolicies: false}", folders: []string{"hub"}, components: []string{"before-1.36"}},
-		"a hub with OCM":           {values: "ocm: {enabled: true}", folders: []string{"hub-ocm"}},
-		"a hub with the dashboard": {values: "ui: {enabled: true}", folders: []string{"hub", "ui"}},
-		"the dashboard alone":      {values: "{hub: {enabled: false}, ui: {enabled: true}}", folders: []string{"ui"}},
-		"a managed cluster":        {values: "{hub: {enabled: false}, agent: {enabled: true}}", folders: []string{"agent"}},
+		"a hub with OCM":              {values: "ocm: {enabled: true}", folders: []string{"hub-ocm"}},
+		"a hub with the dashboard":    {values: "ui: {enabled: true}", folders: []string{"hub", "ui"}},
+		"a hub that follows packages": {values: "packageSources: {enabled: true}", folders: []string{"hub", "packagesources"}},
+		"the dashboard alone":         {values: "{hub: {enabled: false}, ui: {enabled: true}}", folders: []string{"ui"}},
+		"a managed cluster":           {values: "{hub: {enabled: false}, agent: {enabled: true}}", folders: []string{"agent"}},
 		"a hub that is also a managed cluster": {
 			values: "agent: {enabled: true}", folders: []string{"hub", "agent"}},
 	} {
@@ -103,6 +104,7 @@ func TestUserDataSurvivesTheRelease(t *testing.T) {
 		"CustomResourceDefinition operatorcontents.kudo.dev",
 		"CustomResourceDefinition operators.kudo.dev",
 		"CustomResourceDefinition operatorversions.kudo.dev",
+		"CustomResourceDefinition packagesources.kudo.dev",
 	}
 	packages := []string{"Namespace addon-packages", "Namespace tandem-system"}
 	if diff := cmp.Diff(append(definitions, packages...), kept("")); diff != "" {
@@ -269,7 +271,7 @@ func contentsOf(t *testing.T, folder string) map[string]string {
 func kustomized(t *testing.T, folder string, components []string) []*unstructured.Unstructured {
 	t.Helper()
 	o := kustomize.Overlay{Resources: []string{filepath.Join(deploy, folder)}}
-	for _, program := range []string{"addon-manager", "addon-agent"} {
+	for _, program := range []string{"addon-manager", "addon-agent", "package-controller"} {
 		o.Images = append(o.Images, types.Image{Name: program, NewName: "localhost/tandem-addons/" + program, NewTag: "v0.0.0"})
 	}
 	for _, component := range components {

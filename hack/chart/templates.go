@@ -10,7 +10,7 @@ import (
 )
 
 // The folders of deploy/ that the chart contains. The template of an object is named after the first one that has it.
-var folders = []string{"hub", "hub-ocm", "agent", "ui", "uninstall"}
+var folders = []string{"hub", "hub-ocm", "agent", "ui", "packagesources", "uninstall"}
 
 // header is a comment of the template language: Helm would take a YAML comment for a document.
 const header = "{{- /* Generated from deploy/ by \"make generate\"; do not edit. */ -}}\n"
@@ -96,9 +96,9 @@ func (o *object) condition() string {
 	case has("hub-ocm"):
 		installed = append(installed, "(and .Values.hub.enabled .Values.ocm.enabled)")
 	}
-	for _, folder := range []string{"agent", "ui"} {
-		if has(folder) {
-			installed = append(installed, ".Values."+folder+".enabled")
+	for _, part := range []struct{ folder, values string }{{"agent", "agent"}, {"ui", "ui"}, {"packagesources", "packageSources"}} {
+		if has(part.folder) {
+			installed = append(installed, ".Values."+part.values+".enabled")
 		}
 	}
 	condition := installed[0]

@@ -50,7 +50,7 @@ func kept(value string) slot {
 const resourcePolicy = "helm.sh/resource-policy"
 
 // programs are the Deployments, with the names of their values.
-var programs = map[string]string{"addon-manager": "hub", "addon-agent": "agent", "addon-manager-ui": "ui"}
+var programs = map[string]string{"addon-manager": "hub", "addon-agent": "agent", "addon-manager-ui": "ui", "package-controller": "packageSources"}
 
 // slots replaces fields of an object by marks, and returns what takes the place of each mark.
 type slots struct{ filled []slot }

@@ -1,4 +1,4 @@
-// Command images builds the container images of addon-manager and addon-agent without a container runtime: it cross-compiles the programs
+// Command images builds the container images of Tandem's programs without a container runtime: it cross-compiles the programs
 // and packs each with the certificates of public authorities. It does not connect to a cluster.
 package main
 
@@ -23,6 +23,7 @@ import (
 var programs = []program{
 	{name: "addon-manager", path: "./cmd/addon-manager", description: "Tandem's controllers on the hub"},
 	{name: "addon-agent", path: "./cmd/addon-agent", description: "Tandem's agent on a managed cluster"},
+	{name: "package-controller", path: "./cmd/package-controller", description: "Tandem's controller of package sources on the hub"},
 }
 
 func main() {

@@ -18,7 +18,7 @@ import (
 )
 
 // pods are the programs that have an image.
-var pods = []string{"addon-manager", "addon-agent"}
+var pods = []string{"addon-manager", "addon-agent", "package-controller"}
 
 // buildImages builds the images as archives with hack/images, and an SBOM of the program in each of their variants.
 func buildImages(ctx context.Context, r release) (files map[string][]byte, err error) {

@@ -25,6 +25,7 @@ var manifests = []manifest{
 		description: "addon-manager on a hub with OCM, with an API server older than Kubernetes 1.36"},
 	{file: "install-agent.yaml", folder: "agent", description: "addon-agent on a managed cluster without OCM"},
 	{file: "install-ui.yaml", folder: "ui", description: "the dashboard, beside addon-manager"},
+	{file: "install-packagesources.yaml", folder: "packagesources", description: "package-controller, which follows PackageSources, beside addon-manager"},
 	{file: "uninstall-hub.yaml", folder: "uninstall", description: "the Job that removes Tandem from a hub after addon-manager has stopped"},
 }
 

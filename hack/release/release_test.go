@@ -71,7 +71,7 @@ func TestReleaseIsBuiltTwiceWithTheSameBytes(t *testing.T) {
 	base := "hello_v1.2.3_" + here.os + "_" + here.arch
 	if diff := cmp.Diff([]string{
 		"artifacthub-repo.yml", base + bomExtension, base + ".tar.gz", "hello_v1.2.3_windows_amd64" + bomExtension, "hello_v1.2.3_windows_amd64.zip",
-		"install-agent.yaml", "install-hub-before-1.36.yaml", "install-hub-ocm-before-1.36.yaml", "install-hub-ocm.yaml", "install-hub.yaml", "install-ui.yaml",
+		"install-agent.yaml", "install-hub-before-1.36.yaml", "install-hub-ocm-before-1.36.yaml", "install-hub-ocm.yaml", "install-hub.yaml", "install-packagesources.yaml", "install-ui.yaml",
 		"krew-addon.yaml", provenanceFile, "tandem-1.2.3.tgz", "uninstall-hub.yaml",
 	}, names); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
@@ -214,6 +214,7 @@ func TestManifestsRunTheImagesOfTheRelease(t *testing.T) {
 		"install-hub-ocm-before-1.36.yaml": {"addon-manager": 1, "addon-agent": 1},
 		"install-agent.yaml":               {"addon-agent": 1},
 		"install-ui.yaml":                  {"addon-manager": 1},
+		"install-packagesources.yaml":      {"package-controller": 1},
 		"uninstall-hub.yaml":               {"addon-manager": 1},
 	} {
 		got := map[string]int{}

@@ -78,8 +78,10 @@ type Loader struct {
 
 	// Registry returns the client of registries; nil for one with the credentials of the user's docker.
 	Registry func() (*oci.Client, error)
-	// repositories returns the client of repositories and registries of charts; nil for one with the credentials of the user's Helm and docker.
-	repositories func() (*registry.Client, error)
+	// Repositories returns the client of repositories and registries of charts; nil for one with the credentials of the user's Helm and docker.
+	Repositories func() (*registry.Client, error)
+	// Transport sends the requests for packages at URLs; nil for the default one.
+	Transport http.RoundTripper
 	// Pulled are the packages that were pulled from registries, by their references.
 	Pulled map[string]*oci.Pulled
 
@@ -109,9 +111,9 @@ func (l *Loader) LoadBundle(ctx context.Context, name string) (*Bundle, error) {
 
 // Begin forgets what was loaded before. The methods that load a package by its name call it.
 func (l *Loader) Begin() {
-	l.http, l.downloads, l.room, l.met = httpClient(), map[tarball]download{}, roomForArchives, map[string]*Member{}
+	l.http, l.downloads, l.room, l.met = httpClient(l.Transport), map[tarball]download{}, roomForArchives, map[string]*Member{}
 	l.Pulled = map[string]*oci.Pulled{}
-	l.Fetcher.open = l.repositories
+	l.Fetcher.open = l.Repositories
 	if l.Registry == nil {
 		l.Registry = sync.OnceValues(func() (*oci.Client, error) { return oci.New(oci.Options{}) })
 	}

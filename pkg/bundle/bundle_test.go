@@ -404,7 +404,7 @@ func TestDownloadTakesTarballsAsTheyAre(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	l := &Loader{http: httpClient()}
+	l := &Loader{http: httpClient(nil)}
 	got, err := l.fetch(context.Background(), server.URL+"/zz.tgz")
 	if err != nil || !bytes.Equal(got, content) {
 		t.Errorf("got %d bytes of %d, %v", len(got), len(content), err)
@@ -420,7 +420,7 @@ func TestDownloadIsLimitedInTime(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer server.Close()
-	l := &Loader{http: httpClient()}
+	l := &Loader{http: httpClient(nil)}
 	l.http.Timeout = 50 * time.Millisecond
 	_, err := l.fetch(context.Background(), server.URL+"/zz.tgz")
 	if err == nil || !strings.Contains(err.Error(), "downloading "+server.URL+"/zz.tgz: ") || !strings.Contains(err.Error(), "Client.Timeout") {
@@ -535,7 +535,7 @@ func TestDownloadDoesNotLeaveHTTPS(t *testing.T) {
 	defer plain.Close()
 	secure := httptest.NewTLSServer(http.RedirectHandler(plain.URL, http.StatusFound))
 	defer secure.Close()
-	l := &Loader{http: httpClient()}
+	l := &Loader{http: httpClient(nil)}
 	l.http.Transport = secure.Client().Transport
 	_, err := l.fetch(context.Background(), secure.URL)
 	if err == nil || !strings.Contains(err.Error(), "redirected from https to http") {

@@ -23,6 +23,18 @@ func (b *Bundle) ProblemsText() string {
 	return text.String()
 }
 
+// Errors returns the errors of a package and of its child packages.
+func (b *Bundle) Errors() []string {
+	var found []string
+	for _, m := range b.RootFirst() {
+		for _, f := range pack.Errors(m.Problems) {
+			f.File = m.file(f.File)
+			found = append(found, f.String())
+		}
+	}
+	return found
+}
+
 // FetchedText lists the charts that were fetched for a bundle.
 func (b *Bundle) FetchedText() string {
 	var lines strings.Builder

@@ -231,8 +231,8 @@ func IsPath(name string) bool {
 const downloadTimeout = time.Minute
 
 // httpClient returns a client that does not follow redirects from https to http.
-func httpClient() *http.Client {
-	return &http.Client{Timeout: downloadTimeout, CheckRedirect: func(next *http.Request, before []*http.Request) error {
+func httpClient(transport http.RoundTripper) *http.Client {
+	return &http.Client{Transport: transport, Timeout: downloadTimeout, CheckRedirect: func(next *http.Request, before []*http.Request) error {
 		switch {
 		case len(before) >= 10:
 			return errors.New("more than 10 redirects")

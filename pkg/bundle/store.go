@@ -100,11 +100,23 @@ func (h *Hub) findExisting(ctx context.Context, members []*Member) (map[string]b
 			continue
 		}
 		if changed := pack.ChangedFields(stored.NamedSpec(), &version.Spec); len(changed) > 0 {
-			conflicts = append(conflicts, fmt.Errorf("OperatorVersion %q already exists in namespace %q with different content (%s) "+
-				"and is immutable: raise operatorVersion in %s", version.Name, version.Namespace, strings.Join(changed, ", "), m.file("operator.yaml")))
+			conflicts = append(conflicts, &ConflictError{Version: client.ObjectKeyFromObject(version), Changed: changed, file: m.file("operator.yaml")})
 		}
 	}
 	return exists, errors.Join(conflicts...)
+}
+
+// ConflictError is the error of an OperatorVersion that exists with other content.
+type ConflictError struct {
+	Version client.ObjectKey
+	// Changed are the fields that differ.
+	Changed []string
+	file    string
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("OperatorVersion %q already exists in namespace %q with different content (%s) and is immutable: raise operatorVersion in %s",
+		e.Version.Name, e.Version.Namespace, strings.Join(e.Changed, ", "), e.file)
 }
 
 // highestVersions returns the OperatorVersions with the packages that provide the Operator: the highest existing version of each operator,

@@ -31,9 +31,14 @@ func (l *Loader) Wrap(
 		return nil, err
 	}
 	files[packed] = string(archive)
+	return l.LoadFiles(ctx, place, files)
+}
+
+// LoadFiles loads a package from the texts of its files, by name. The place is for messages.
+func (l *Loader) LoadFiles(ctx context.Context, place string, files map[string]string) (*Bundle, error) {
 	kept, err := filesOf(files)
 	if err != nil {
-		return nil, fmt.Errorf("wrapping chart %s: %w", text.Word(place), err)
+		return nil, fmt.Errorf("reading the files of package %s: %w", text.Word(place), err)
 	}
 	l.Begin()
 	return l.LoadFrom(ctx, source{Name: place, Archive: kept, folder: "."})

@@ -1,5 +1,5 @@
-// Package oci pushes packages to OCI registries, and pulls, copies and signs them there, with the credentials of the user's docker. Only the command line
-// imports it: hub and agent reach no registry. It touches no cluster.
+// Package oci pushes packages to OCI registries, and pulls, copies and signs them there, with the credentials of the user's docker, or with others. Only the
+// command line and package-controller import it: hub and agent reach no registry. It touches no cluster.
 package oci
 
 import (
@@ -35,31 +35,41 @@ type Options struct {
 	CAFile string
 	// Timeout limits an operation on a package; DefaultTimeout if zero.
 	Timeout time.Duration
+	// Transport sends requests, and Credentials are for registries. If they are set, the user's docker, and CAFile, are not read.
+	Transport   http.RoundTripper
+	Credentials *Credentials
 }
 
 // Client reads and writes packages in registries.
 type Client struct {
 	plainHTTP   []string
 	timeout     time.Duration
-	transport   *http.Transport
+	transport   http.RoundTripper
 	credentials auth.CredentialFunc
 }
 
 // New returns a client with the credentials of the user's docker: of its config.json, which DOCKER_CONFIG selects, and of the helpers that it names.
 func New(o Options) (*Client, error) {
+	c := &Client{plainHTTP: o.PlainHTTP, timeout: o.Timeout, transport: o.Transport}
+	if c.timeout == 0 {
+		c.timeout = DefaultTimeout
+	}
+	if o.Credentials != nil {
+		c.credentials = o.Credentials.find
+		return c, nil
+	}
 	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{DetectDefaultNativeStore: true})
 	if err != nil {
 		return nil, fmt.Errorf("reading the credentials of docker: %w", err)
 	}
-	c := &Client{plainHTTP: o.PlainHTTP, timeout: o.Timeout, transport: NewTransport(), credentials: credentials.Credential(store)}
-	if c.timeout == 0 {
-		c.timeout = DefaultTimeout
-	}
+	c.credentials = credentials.Credential(store)
+	transport := NewTransport()
 	if o.CAFile != "" {
-		if c.transport.TLSClientConfig.RootCAs, err = readAuthorities(o.CAFile); err != nil {
+		if transport.TLSClientConfig.RootCAs, err = ReadAuthorities(o.CAFile); err != nil {
 			return nil, err
 		}
 	}
+	c.transport = transport
 	return c, nil
 }
 
@@ -106,11 +116,8 @@ func (c *Client) within(ctx context.Context, ref artifact.Reference, run func(co
 	return fmt.Errorf("%s: %w", ref, explain(ref.Host, err))
 }
 
-// resolveTag returns the reference with a tag or a digest: without both, with the tag of the highest version.
-func resolveTag(ctx context.Context, at *remote.Repository, ref artifact.Reference) (artifact.Reference, error) {
-	if ref.Target() != "" {
-		return ref, nil
-	}
+// versionsOf returns the tags of a repository as versions.
+func versionsOf(ctx context.Context, at *remote.Repository) ([]string, error) {
 	var versions []string
 	err := at.Tags(ctx, "", func(tags []string) error {
 		for _, tag := range tags {
@@ -121,6 +128,15 @@ func resolveTag(ctx context.Context, at *remote.Repository, ref artifact.Referen
 		}
 		return nil
 	})
+	return versions, err
+}
+
+// resolveTag returns the reference with a tag or a digest: without both, with the tag of the highest version.
+func resolveTag(ctx context.Context, at *remote.Repository, ref artifact.Reference) (artifact.Reference, error) {
+	if ref.Target() != "" {
+		return ref, nil
+	}
+	versions, err := versionsOf(ctx, at)
 	if err != nil {
 		return ref, err
 	}

@@ -78,11 +78,11 @@ func explain(host string, err error) error {
 	case errors.As(err, &conflict):
 		return conflict
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		return refusedAccess(host, http.StatusUnauthorized)
+		return &AccessError{host, http.StatusUnauthorized}
 	case isNotFound(err):
-		return fmt.Errorf("%s has nothing at this place, or does not show it without 'docker login %s'", host, host)
+		return &AbsenceError{host}
 	case errors.As(err, &refused) && (refused.StatusCode == http.StatusUnauthorized || refused.StatusCode == http.StatusForbidden):
-		return refusedAccess(host, refused.StatusCode)
+		return &AccessError{host, refused.StatusCode}
 	case errors.As(err, &refused):
 		return fmt.Errorf("%s returned %d: %s", host, refused.StatusCode, text.Escape(text.Truncate(refused.Error(), maxMessage)))
 	case errors.As(err, &failed):
@@ -91,9 +91,39 @@ func explain(host string, err error) error {
 	return errors.New(text.Escape(text.Truncate(err.Error(), maxMessage)))
 }
 
-func refusedAccess(host string, status int) error {
-	return fmt.Errorf("%s refused access (%d %s): log in with 'docker login %s'", host, status, http.StatusText(status), host)
+// AccessError is the error of a registry that refuses access.
+type AccessError struct {
+	Host   string
+	Status int
 }
+
+func (e *AccessError) Error() string {
+	return fmt.Sprintf("%s: log in with 'docker login %s'", e.Refusal(), e.Host)
+}
+
+// Refusal returns the error without what fixes it.
+func (e *AccessError) Refusal() string {
+	return fmt.Sprintf("%s refused access (%d %s)", e.Host, e.Status, http.StatusText(e.Status))
+}
+
+// AbsenceError is the error of a registry that does not have what was asked for, or does not show it.
+type AbsenceError struct{ Host string }
+
+func (e *AbsenceError) Error() string {
+	return fmt.Sprintf("%s has nothing at this place, or does not show it without 'docker login %s'", e.Host, e.Host)
+}
+
+// connectionError is the error of a connection.
+type connectionError struct {
+	host  string
+	cause error
+}
+
+func (e *connectionError) Error() string {
+	return fmt.Sprintf("connecting to %s: %s", e.host, text.Escape(text.Truncate(e.cause.Error(), maxMessage)))
+}
+
+func (e *connectionError) Unwrap() error { return e.cause }
 
 // explainConnection returns the error of a connection with what fixes it.
 func explainConnection(host string, err error) error {
@@ -107,5 +137,5 @@ func explainConnection(host string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Errorf("%s did not answer in time", host)
 	}
-	return fmt.Errorf("connecting to %s: %s", host, text.Escape(text.Truncate(err.Error(), maxMessage)))
+	return &connectionError{host, err}
 }

@@ -22,6 +22,27 @@ type Pulled struct {
 	Tarball []byte
 }
 
+// Versions returns the tags at a place in a registry, as versions: those that are none, too.
+func (c *Client) Versions(ctx context.Context, ref artifact.Reference) (versions []string, err error) {
+	err = c.within(ctx, ref, func(ctx context.Context, at *remote.Repository) error {
+		versions, err = versionsOf(ctx, at)
+		return err
+	})
+	return versions, err
+}
+
+// Resolve returns the reference of a tag or a digest with the digest of its manifest, which the registry says: nothing is verified.
+func (c *Client) Resolve(ctx context.Context, ref artifact.Reference) (artifact.Reference, error) {
+	err := c.within(ctx, ref, func(ctx context.Context, at *remote.Repository) error {
+		found, err := at.Resolve(ctx, ref.Target())
+		if err == nil {
+			ref.Digest = found.Digest.String()
+		}
+		return err
+	})
+	return ref, err
+}
+
 // Pull returns a package: that of the digest, of the tag, or of the highest version.
 func (c *Client) Pull(ctx context.Context, ref artifact.Reference) (*Pulled, error) {
 	var pulled *Pulled

@@ -74,8 +74,17 @@ func IsLoopback(host string) bool {
 // maxCABytes limits a file of authorities.
 const maxCABytes = 1 << 20
 
-// readAuthorities returns the certificate authorities in a file, in addition to those of the system.
-func readAuthorities(name string) (*x509.CertPool, error) {
+// ReadAuthorities returns the certificate authorities in a file, in addition to those of the system.
+func ReadAuthorities(name string) (*x509.CertPool, error) {
+	certificates, err := ReadCAFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return Authorities(name, certificates)
+}
+
+// ReadCAFile returns the text of a file of certificate authorities.
+func ReadCAFile(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificate authority: %w", err)
@@ -87,12 +96,19 @@ func readAuthorities(name string) (*x509.CertPool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificate authority: %w", err)
 	}
+	return certificates, nil
+}
+
+// Authorities returns the certificate authorities in texts, in addition to those of the system. The name is for errors.
+func Authorities(name string, texts ...[]byte) (*x509.CertPool, error) {
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
-	if !pool.AppendCertsFromPEM(certificates) {
-		return nil, fmt.Errorf("%s contains no certificate", name)
+	for _, certificates := range texts {
+		if !pool.AppendCertsFromPEM(certificates) {
+			return nil, fmt.Errorf("%s contains no certificate", name)
+		}
 	}
 	return pool, nil
 }

@@ -79,8 +79,9 @@ func TestTLS(t *testing.T) {
 		t.Run(test.sentence, func(t *testing.T) {
 			client, err := New(Options{CAFile: test.file})
 			if err == nil {
-				client.transport.Proxy = nil
-				client.transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) { // the certificate is for example.com
+				transport := client.transport.(*http.Transport)
+				transport.Proxy = nil
+				transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) { // the certificate is for example.com
 					return (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())
 				}
 				_, err = client.Pull(context.Background(), artifact.Reference{Host: "example.com", Repository: "kafka", Tag: "1.0.0"})

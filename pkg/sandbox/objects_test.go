@@ -17,10 +17,10 @@ func TestEachClusterGetsItsDefinitions(t *testing.T) {
 		"a hub all": {clusterPlan{Name: hubName}, []string{
 			"addondeploymentconfigs.addon.open-cluster-management.io", "clustermanagementaddons.addon.open-cluster-management.io",
 			"managedclusteraddons.addon.open-cluster-management.io", "managedclusters.cluster.open-cluster-management.io",
-			"instances.kudo.dev", "operatorcontents.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev",
+			"instances.kudo.dev", "operatorcontents.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev", "packagesources.kudo.dev",
 		}},
 		"a hub with OCM all but OCM's": {clusterPlan{Name: hubName, OCM: "/ocm"}, []string{
-			"instances.kudo.dev", "operatorcontents.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev",
+			"instances.kudo.dev", "operatorcontents.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev", "packagesources.kudo.dev",
 		}},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 // floors lists the folders of pkg: each imports only folders of the floors below its own.
 var floors = [][]string{
-	{"cli"},
+	{"cli", "source"},
 	{"hub", "agent", "ui", "bundle"},
 	{"chart", "console", "kube", "sandbox"},
 	{"oci"},

@@ -12,7 +12,7 @@ const source = 'https://github.com/tandem-addons/tandem/blob/main/'
 const groups = {
   'Start': ['tutorial', 'kind', 'charts-tutorial', 'day-two-tutorial', 'concepts'],
   'Run a fleet': ['operations', 'versions', 'dependencies', 'stacks', 'gitops', 'dashboard', 'cli', 'troubleshooting', 'security', 'scale', 'reliability', 'beyond-one-hub'],
-  'Write packages': ['authors', 'package-reference', 'charts', 'publishing', 'kudo'],
+  'Write packages': ['authors', 'package-reference', 'charts', 'publishing', 'package-sources', 'kudo'],
   'Contribute': ['development', 'upstream'],
 }
 

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -35,13 +36,15 @@ type Chart struct {
 	manifest string
 }
 
-// Client fetches charts. It reads the user's files once.
+// Client fetches charts. It reads the user's files once. One with password reads none: password returns the user name and the password for the host of a
+// repository.
 type Client struct {
 	repositories []repository
 	credentials  auth.CredentialFunc
 	mirrors      []catalog.Mirror
 	indexes      map[string]catalog.Index
-	transport    *http.Transport
+	transport    http.RoundTripper
+	password     func(context.Context, string) (username, password string, err error)
 }
 
 // repository is an entry of Helm's repositories.yaml. Helm's own package for it would add a runtime of WebAssembly to the program, for plugins.
@@ -143,3 +146,32 @@ func withoutUser(place string) string {
 
 // portable returns the URL of a repository as a package names it.
 func portable(place string) string { return strings.TrimSuffix(withoutUser(place), "/") }
+
+// logIn adds the user name and the password for a repository to a request, and returns the repository with them.
+func (c *Client) logIn(request *http.Request, of repository) (repository, error) {
+	if of.Username == "" && c.password != nil {
+		var err error
+		if of.Username, of.Password, err = c.password(request.Context(), request.URL.Host); err != nil {
+			return of, err
+		}
+	}
+	if of.Username != "" {
+		request.SetBasicAuth(of.Username, of.Password)
+	}
+	return of, nil
+}
+
+// advisedError is an error of a server with the advice to users of Helm.
+type advisedError struct {
+	error
+	text string
+}
+
+func (e *advisedError) Error() string { return e.text }
+
+func (e *advisedError) Unwrap() error { return e.error }
+
+// DigestError is the error of an archive with another digest than expected.
+type DigestError struct{ text string }
+
+func (e *DigestError) Error() string { return e.text }

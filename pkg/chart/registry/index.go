@@ -87,7 +87,7 @@ func checkListed(entry catalog.Entry, fetched *Chart) error {
 		listed = "sha256:" + listed
 	}
 	if found := content.DigestOf(fetched.Archive); listed != "" && !strings.EqualFold(listed, found) {
-		return fmt.Errorf("the archive at %s has digest %s, but the index of the repository lists %s", fetched.From, found, text.Escape(listed))
+		return &DigestError{fmt.Sprintf("the archive at %s has digest %s, but the index of the repository lists %s", fetched.From, found, text.Escape(listed))}
 	}
 	return nil
 }
@@ -124,8 +124,10 @@ func (c *Client) get(ctx context.Context, of repository, place string, limit int
 		return nil, fmt.Errorf("the URL is invalid: %w", err)
 	}
 	own := of.PassCredentialsAll || oci.IsSameOrigin(of.URL, place)
-	if own && of.Username != "" {
-		request.SetBasicAuth(of.Username, of.Password)
+	if own {
+		if of, err = c.logIn(request, of); err != nil {
+			return nil, err
+		}
 	}
 	transport, err := c.transportFor(of, own)
 	if err != nil {
@@ -161,7 +163,8 @@ func refusal(of repository, place string, response *http.Response) error {
 		if of.Username != "" {
 			what = fmt.Sprintf("renew the credentials of repository %s with 'helm repo add --force-update'", text.Quote(of.Name))
 		}
-		return fmt.Errorf("%s: the server returned %s: %s", place, text.Escape(response.Status), what)
+		return &advisedError{&oci.AccessError{Host: response.Request.URL.Host, Status: response.StatusCode},
+			fmt.Sprintf("%s: the server returned %s: %s", place, text.Escape(response.Status), what)}
 	case http.StatusNotFound:
 		return fmt.Errorf("%s: the server returned %s: give the URL of a repository, with an index.yaml, and the name of a chart after it",
 			place, text.Escape(response.Status))

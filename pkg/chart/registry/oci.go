@@ -187,8 +187,9 @@ func explainRefusal(ctx context.Context, at *remote.Repository, ref catalog.Refe
 }
 
 func refusedAccess(host string, status int) error {
-	return fmt.Errorf("%s refused access (%d %s): log in with 'helm registry login %s' or 'docker login %s'; some registries also refuse charts that do not exist",
-		host, status, http.StatusText(status), host, host)
+	return &advisedError{&oci.AccessError{Host: host, Status: status}, fmt.Sprintf(
+		"%s refused access (%d %s): log in with 'helm registry login %s' or 'docker login %s'; some registries also refuse charts that do not exist",
+		host, status, http.StatusText(status), host, host)}
 }
 
 // maxMessage limits messages of servers.
@@ -198,7 +199,8 @@ const maxMessage = 500
 func newAbsenceError(ctx context.Context, at *remote.Repository, ref catalog.Reference) error {
 	versions, err := versionsOf(ctx, at)
 	if err != nil || len(versions) == 0 {
-		return fmt.Errorf("%s has no chart at this place, or does not show it without 'helm registry login %s'", at.Reference.Registry, at.Reference.Registry)
+		host := at.Reference.Registry
+		return &advisedError{&oci.AbsenceError{Host: host}, fmt.Sprintf("%s has no chart at this place, or does not show it without 'helm registry login %s'", host, host)}
 	}
 	if _, err := catalog.Choose(ref.Chart, ref.Version, versions); err != nil {
 		return err

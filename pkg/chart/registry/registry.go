@@ -1,10 +1,11 @@
 // Package registry fetches charts from Helm repositories and OCI registries, with the credentials of the user's Helm and docker. Only the command line
-// imports it: hub and agent never fetch a chart. It touches no cluster.
+// and package-controller import it: hub and agent never fetch a chart. It touches no cluster.
 package registry
 
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -51,6 +52,13 @@ func New() (*Client, error) {
 	}, nil
 }
 
+// NewWith returns a client that sends requests with a transport and credentials, and reads no files and variables of a user.
+func NewWith(transport http.RoundTripper, credentials oci.Credentials) *Client {
+	return &Client{
+		credentials: credentials.Find(), password: credentials.Password, indexes: map[string]catalog.Index{}, transport: transport,
+	}
+}
+
 // Fetch returns a chart. Errors name it, and the way out.
 func (c *Client) Fetch(ctx context.Context, ref catalog.Reference) (*Chart, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
@@ -90,8 +98,8 @@ func (c *Client) find(ctx context.Context, ref catalog.Reference) (*Chart, error
 func (c *Chart) complete(ref catalog.Reference) error {
 	c.Digest = content.DigestOf(c.Archive)
 	if ref.Digest != "" && ref.Digest != c.Digest && ref.Digest != c.manifest {
-		return fmt.Errorf("its archive has digest %s, expected %s: compare both with what its publisher says; it was read from %s",
-			c.Digest, ref.Digest, c.From)
+		return &DigestError{fmt.Sprintf("its archive has digest %s, expected %s: compare both with what its publisher says; it was read from %s",
+			c.Digest, ref.Digest, c.From)}
 	}
 	loaded, err := chart.Load(c.Archive)
 	if err != nil {

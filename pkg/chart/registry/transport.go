@@ -19,11 +19,12 @@ const requestTimeout = 2 * time.Minute
 
 // transportFor returns the transport for a repository. Other servers that it refers to must have a certificate that its authority has signed, but get no
 // client certificate, and are verified.
-func (c *Client) transportFor(of repository, own bool) (*http.Transport, error) {
-	if of.CAFile == "" && (!own || of.CertFile == "" && !of.InsecureSkipTLSVerify) {
+func (c *Client) transportFor(of repository, own bool) (http.RoundTripper, error) {
+	shared, isPlain := c.transport.(*http.Transport)
+	if !isPlain || of.CAFile == "" && (!own || of.CertFile == "" && !of.InsecureSkipTLSVerify) {
 		return c.transport, nil
 	}
-	transport := c.transport.Clone()
+	transport := shared.Clone()
 	transport.DisableKeepAlives = true
 	authorities, err := of.authorities()
 	if err != nil {

@@ -108,6 +108,47 @@ func Choose(name, wanted string, versions []string) (string, error) {
 	return "", newAbsenceError(name, wanted, sorted)
 }
 
+// CheckRange returns an error for a text that is neither a version nor a range of versions.
+func CheckRange(wanted string) error {
+	if _, err := semver.NewConstraint(wanted); err != nil {
+		return fmt.Errorf("%s is not a range of versions, such as >=1.0.0 <2", text.Quote(wanted))
+	}
+	return nil
+}
+
+// Highest returns the highest version in a range; empty if there is none. A pre-release counts only if the range names one.
+func Highest(wanted string, versions []string) (string, error) {
+	constraint, err := semver.NewConstraint(wanted)
+	if err != nil {
+		return "", CheckRange(wanted)
+	}
+	for _, v := range sortVersions(versions) {
+		if constraint.Check(v) {
+			return v.Original(), nil
+		}
+	}
+	return "", nil
+}
+
+// Sorted returns at most so many of the versions, the highest first, without those that are none.
+func Sorted(versions []string, limit int) []string {
+	var sorted []string
+	for _, v := range sortVersions(versions) {
+		if len(sorted) == limit {
+			break
+		}
+		sorted = append(sorted, v.Original())
+	}
+	return sorted
+}
+
+// IsHigher reports whether a version is higher than another one. A text that is no version is not.
+func IsHigher(one, other string) bool {
+	a, err := semver.NewVersion(one)
+	b, err2 := semver.NewVersion(other)
+	return err == nil && err2 == nil && a.GreaterThan(b)
+}
+
 func anyIfEmpty(version string) string {
 	if version == "" {
 		return "*"
@@ -129,18 +170,27 @@ func sortVersions(versions []string) []*semver.Version {
 
 // newAbsenceError returns the error for a version that does not exist, with those that are nearest.
 func newAbsenceError(name, wanted string, sorted []*semver.Version) error {
+	return &AbsenceError{absenceText(name, wanted, sorted)}
+}
+
+// AbsenceError is the error of a version that does not exist, or of a range without one.
+type AbsenceError struct{ text string }
+
+func (e *AbsenceError) Error() string { return e.text }
+
+func absenceText(name, wanted string, sorted []*semver.Version) string {
 	const near, shown = 2, 5
 	what := fmt.Sprintf("chart %s has no version %s", text.Quote(name), text.Quote(wanted))
 	switch {
 	case len(sorted) == 0:
-		return fmt.Errorf("chart %s has no versions", text.Quote(name))
+		return fmt.Sprintf("chart %s has no versions", text.Quote(name))
 	case wanted == "":
 		what = fmt.Sprintf("chart %s has only pre-releases: choose one with --version", text.Quote(name))
 	case !IsExact(wanted):
 		what = fmt.Sprintf("chart %s has no version that satisfies %s", text.Quote(name), text.Quote(wanted))
 	}
 	if !IsExact(wanted) {
-		return fmt.Errorf("%s: the highest are %s", what, listVersions(sorted[:min(len(sorted), shown)]))
+		return fmt.Sprintf("%s: the highest are %s", what, listVersions(sorted[:min(len(sorted), shown)]))
 	}
 	parsed := semver.MustParse(wanted) // IsExact
 	at := slices.IndexFunc(sorted, func(v *semver.Version) bool { return v.LessThan(parsed) })
@@ -152,7 +202,7 @@ func newAbsenceError(name, wanted string, sorted []*semver.Version) error {
 	if from > 0 {
 		nearest += fmt.Sprintf("; the highest is %s", text.Escape(sorted[0].Original()))
 	}
-	return errors.New(nearest)
+	return nearest
 }
 
 func listVersions(versions []*semver.Version) string {

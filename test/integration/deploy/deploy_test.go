@@ -21,7 +21,7 @@ import (
 )
 
 // The folders of deploy/ that are installed.
-var folders = []string{"hub", "hub-ocm", "agent", "uninstall", "ui"}
+var folders = []string{"hub", "hub-ocm", "agent", "uninstall", "ui", "packagesources"}
 
 var _ = Describe("What deploy/ installs", func() {
 	DescribeTable("is taken by an API server without a word, and so are its pods by the restricted Pod Security Standard",
@@ -48,6 +48,7 @@ var _ = Describe("What deploy/ installs", func() {
 		Entry("on a managed cluster", "", "agent"),
 		Entry("on a hub that Tandem leaves", Label(environment.Mutating), "hub", "uninstall"),
 		Entry("on a hub with a dashboard", Label(environment.Mutating), "hub", "ui"),
+		Entry("on a hub that follows packages", Label(environment.Mutating), "hub", "packagesources"),
 		Entry("on a hub without OCM, before Kubernetes 1.36", "", "hub", "before-1.36"),
 		Entry("on a hub with OCM, before Kubernetes 1.36", "hub", "hub-ocm", "before-1.36"),
 	)
@@ -99,10 +100,10 @@ var _ = Describe("What deploy/ installs", func() {
 			Expect(namesOf(deployedObjects(ctx, folder), "CustomResourceDefinition")).To(ConsistOf(groups))
 		},
 		Entry("on a hub without OCM", "hub",
-			"instances.kudo.dev", "operatorcontents.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev", "managedclusters.cluster.open-cluster-management.io",
+			"instances.kudo.dev", "operatorcontents.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev", "packagesources.kudo.dev", "managedclusters.cluster.open-cluster-management.io",
 			"addondeploymentconfigs.addon.open-cluster-management.io", "clustermanagementaddons.addon.open-cluster-management.io",
 			"managedclusteraddons.addon.open-cluster-management.io"),
-		Entry("on a hub with OCM", "hub-ocm", "instances.kudo.dev", "operatorcontents.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev"),
+		Entry("on a hub with OCM", "hub-ocm", "instances.kudo.dev", "operatorcontents.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev", "packagesources.kudo.dev"),
 		Entry("on a managed cluster", "agent", "instances.kudo.dev", "operatorcontents.kudo.dev", "operatorversions.kudo.dev"),
 	)
 

@@ -23,6 +23,9 @@ const (
 	instance = "Instance"
 )
 
+// packageSource is a kind that package-controller writes the status of.
+const packageSource = "PackageSource"
+
 // The only exceptions to one writer per condition: while a cluster is silent the hub takes over condition Available, until the agent takes
 // it back; and OCM's klusterlet may write it until the hub sets the health check mode of a new add-on. Fields that both have written with the
 // same value remain the other's too: the condition's key, and the transition time if both are in the same second.
@@ -72,6 +75,7 @@ var allowed = map[string]map[string][]string{
 		`.spec.planExecution`, `.spec.changedBy`,
 		`.status.children`,
 	}},
+	"package-controller":       {packageSource: {`.status`}},
 	"addon-agent-availability": {addOn: {`.status.conditions[type="Available"]`}},
 	"addon-agent-report": {
 		instance: {
@@ -205,5 +209,5 @@ func anyCondition(object client.Object, is func(metav1.Condition) bool) bool {
 }
 
 func isTandem(manager string) bool {
-	return strings.HasPrefix(manager, "addon-manager") || strings.HasPrefix(manager, "addon-agent")
+	return strings.HasPrefix(manager, "addon-manager") || strings.HasPrefix(manager, "addon-agent") || manager == "package-controller"
 }

@@ -29,6 +29,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&OperatorVersion{}, &OperatorVersionList{},
 		&Instance{}, &InstanceList{},
 		&OperatorContent{}, &OperatorContentList{},
+		&PackageSource{}, &PackageSourceList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -61,6 +61,12 @@ const LabelRoot = "kudo.dev/root"
 // (cosign's simple signing). Set by `kubectl addon package push`. Anyone who may write the OperatorVersion may write it: addon-manager verifies it.
 const AnnotationSignatures = "kudo.dev/signatures"
 
+// AnnotationReconcileAt asks for an attempt of a PackageSource at once: each new value, such as the time, is handled once.
+const AnnotationReconcileAt = "kudo.dev/reconcile-at"
+
+// AnnotationHosts lists the hosts, separated by commas, that get the credentials in a Secret of type kubernetes.io/basic-auth that a PackageSource names.
+const AnnotationHosts = "kudo.dev/hosts"
+
 // Annotations of an Instance on the hub.
 const (
 	// AnnotationPrune, if "true" on a Namespace that a package renders, lets a version of the package that no longer renders it delete the

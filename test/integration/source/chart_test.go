@@ -1,0 +1,87 @@
+package source
+
+import (
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/chart/registry/registrytest"
+	"github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+)
+
+// newChart returns the archive of a chart.
+func newChart(name, version string) []byte {
+	return registrytest.Chart(GinkgoTB(), name, version, map[string]string{
+		"templates/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {version: {{ .Chart.Version | quote }}}\n",
+	})
+}
+
+// followChart creates a source of a chart.
+func followChart(ctx SpecContext, name string, wanted kudo.SourceChart, change ...func(*kudo.PackageSource)) {
+	GinkgoHelper()
+	source := &kudo.PackageSource{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: name}, Spec: kudo.PackageSourceSpec{Chart: &wanted}}
+	for _, c := range change {
+		c(source)
+	}
+	Expect(server.Create(ctx, source)).To(Succeed())
+}
+
+var _ = Describe("A PackageSource of a chart", func() {
+	It("stores the highest version in a repository as a package, and writes nothing at rest", func(ctx SpecContext) {
+		archives := map[string][]byte{"shop-1.0.0.tgz": newChart("shop", "1.0.0"), "shop-2.0.0.tgz": newChart("shop", "2.0.0")}
+		repository := newHostOf(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { registrytest.Repository(archives).ServeHTTP(w, r) }))
+		writes, _ := run(repository.name)
+		followChart(ctx, "shop", kudo.SourceChart{Repository: "http://" + repository.name + "/charts", Name: "shop", Version: "<2"})
+		stored := becomes(ctx, "shop", kudo.ReasonStored, "OperatorVersion shop-1.0.0 is stored")
+		Expect(stored.Status.Artifact.Version).To(Equal("1.0.0"))
+		Expect(stored.Status.Artifact.Reference).To(HaveSuffix("/charts/shop-1.0.0.tgz@" + content.DigestOf(archives["shop-1.0.0.tgz"])))
+		version := &kudo.OperatorVersion{}
+		Expect(server.Get(ctx, client.ObjectKey{Namespace: packages, Name: "shop-1.0.0"}, version)).To(Succeed())
+		Expect(version.Spec.Tasks).To(HaveLen(1))
+		Expect(version.Spec.Content).To(HaveLen(1))
+
+		before := len(writes.Of("/operator"))
+		request(ctx, "shop")
+		Expect(writes.Of("/operator")).To(HaveLen(before))
+		Expect(environment.Edit(ctx, server, read(ctx, "shop"), func(s *kudo.PackageSource) { s.Spec.Chart.Version = "*" })).To(Succeed())
+		becomes(ctx, "shop", kudo.ReasonStored, "OperatorVersion shop-2.0.0 is stored")
+		Expect(environment.Edit(ctx, server, read(ctx, "shop"), func(s *kudo.PackageSource) { s.Spec.Chart.Version = ">=3" })).To(Succeed())
+		becomes(ctx, "shop", kudo.ReasonVersionNotFound, `no version that satisfies ">=3": the highest are 2.0.0, 1.0.0`)
+	}, SpecTimeout(timeout))
+
+	It("stores one of a registry, and refuses another archive than its digest says", func(ctx SpecContext) {
+		registry := newHost()
+		digest := registrytest.Push(GinkgoTB(), registry.name+"/charts/stall:1.0.0", newChart("stall", "1.0.0"))
+		run(registry.name)
+		followChart(ctx, "stall", kudo.SourceChart{
+			Repository: "oci://" + registry.name + "/charts", Name: "stall", Version: "1.0.0", Digest: "sha256:" + strings.Repeat("0a", 32),
+		})
+		becomes(ctx, "stall", kudo.ReasonVerificationFailed, "its archive has digest")
+		Expect(environment.Edit(ctx, server, read(ctx, "stall"), func(s *kudo.PackageSource) { s.Spec.Chart.Digest = digest })).To(Succeed())
+		stored := becomes(ctx, "stall", kudo.ReasonStored, "OperatorVersion stall-1.0.0 is stored")
+		Expect(stored.Status.Artifact.Reference).To(HaveSuffix("/charts/stall@" + digest))
+	}, SpecTimeout(timeout))
+
+	It("sends the password of a repository to its host, and to no other to which its index refers", func(ctx SpecContext) {
+		archives := map[string][]byte{"kiosk-1.0.0.tgz": newChart("kiosk", "1.0.0")}
+		elsewhere := newHostOf(registrytest.Repository(archives))
+		repository := newHostOf(registrytest.Private(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("apiVersion: v1\nentries:\n  kiosk:\n  - {name: kiosk, version: 1.0.0, urls: [\"http://" + elsewhere.name + "/charts/kiosk-1.0.0.tgz\"]}\n"))
+		})))
+		store(ctx, dockerConfig("kiosk", registrytest.User, registrytest.Password, repository.name, elsewhere.name))
+		run(repository.name, elsewhere.name)
+		followChart(ctx, "kiosk", kudo.SourceChart{Repository: "http://" + repository.name + "/charts", Name: "kiosk", Version: "*"}, withSecret("kiosk"))
+		becomes(ctx, "kiosk", kudo.ReasonHostNotAllowed, "add "+elsewhere.name+" to spec.allowedHosts")
+		Expect(elsewhere.received("")).To(BeEmpty())
+		Expect(environment.Edit(ctx, server, read(ctx, "kiosk"), func(s *kudo.PackageSource) { s.Spec.AllowedHosts = []string{elsewhere.name} })).To(Succeed())
+		becomes(ctx, "kiosk", kudo.ReasonStored, "OperatorVersion kiosk-1.0.0 is stored")
+		Expect(elsewhere.received("Basic ")).To(BeEmpty())
+		Expect(repository.received("Basic ")).NotTo(BeEmpty())
+	}, SpecTimeout(timeout))
+})
