@@ -80,7 +80,7 @@ func TestVerify(t *testing.T) {
 		"over another payload with this digest": {payload, change(func(b, _ *protobundle.Bundle) {
 			b.GetMessageSignature().Signature = own.Bundle(another, workflow, actions, soon).GetMessageSignature().Signature
 		}), "signature"},
-		"an expired certificate":              {payload, own.Encode(own.Bundle(payload, workflow, actions, time.Now().Add(time.Hour))), "certificate"},
+		"an expired certificate":              {payload, own.Encode(own.Bundle(payload, workflow, actions, time.Now().Add(30*time.Minute))), "integrated time outside certificate validity"},
 		"a certificate that is not valid yet": {payload, own.Encode(own.Bundle(payload, workflow, actions, time.Now().Add(-30*time.Minute))), "integrated time outside certificate validity"},
 		"without any time": {payload, change(func(b, second *protobundle.Bundle) {
 			withoutTimestamps(b, second)
