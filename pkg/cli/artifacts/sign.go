@@ -44,11 +44,11 @@ func NewCmdSign(f *hubclient.Factory, runF func(context.Context, *SignOptions) e
 			"the digest: what a tag names is decided by the registry. The signature also covers the content of every OperatorVersion in the package, with\n" +
 			"the packages and charts that it refers to, and what is signed is printed. Other signatures stay.\n\n" +
 			"The password of an encrypted key is read from the environment variable " + registries.PasswordVariable + ".\n\n" +
-			"A CI job signs without a key, by its identity: --print-payload prints the text to sign, 'cosign sign-blob --bundle' signs it, and --payload\n" +
-			"with --bundle stores both beside the package. Whether the identity is trusted, 'package verify' and the hub decide.",
-		Example: "  kubectl addon package sign oci://registry.example.com/packages/kafka@sha256:… --key cosign.key\n\n" +
-			"  kubectl addon package sign oci://registry.example.com/packages/kafka@sha256:… --print-payload > payload.json\n" +
-			"  cosign sign-blob --yes payload.json --bundle payload.sigstore.json\n" +
+			"A CI job signs without a key, by its identity: --print-payload prints the text to sign, for a file payload.json,\n" +
+			"'cosign sign-blob --yes payload.json --bundle payload.sigstore.json' signs it, and --payload with --bundle stores both beside the package.\n" +
+			"Whether the identity is trusted, 'package verify' and the hub decide.",
+		Example: "  kubectl addon package sign oci://registry.example.com/packages/kafka@sha256:… --key cosign.key\n" +
+			"  kubectl addon package sign oci://registry.example.com/packages/kafka@sha256:… --print-payload\n" +
 			"  kubectl addon package sign oci://registry.example.com/packages/kafka@sha256:… --payload payload.json --bundle payload.sigstore.json",
 		Args: terminal.Exactly("SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -46,9 +46,9 @@ func NewCmdVerify(f *hubclient.Factory, runF func(context.Context, *VerifyOption
 		Example: "  kubectl addon package verify ./kafka\n" +
 			"  kubectl addon package verify ./streaming --repository https://repository.example.com -o json\n" +
 			"  kubectl addon package verify oci://registry.example.com/packages/kafka:1.0.0 --key cosign.pub\n" +
-			"  kubectl addon package verify oci://registry.example.com/packages/kafka:1.0.0 --trusted-root trusted_root.json \\\n" +
-			"    --certificate-oidc-issuer https://token.actions.githubusercontent.com \\\n" +
-			"    --certificate-identity https://github.com/example/packages/.github/workflows/release.yaml@refs/tags/v1.0.0",
+			"  kubectl addon package verify oci://registry.example.com/packages/kafka:1.0.0 --trusted-root trusted_root.json " +
+			"--certificate-oidc-issuer https://token.actions.githubusercontent.com " +
+			"--certificate-identity https://github.com/example/packages/.github/workflows/release.yaml@refs/tags/v1.0.0",
 		Args: terminal.Exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]

@@ -3,6 +3,7 @@ package keyless_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -10,6 +11,8 @@ import (
 
 	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/artifact"
 	"github.com/tandem-addons/tandem/pkg/core/signature"
 	"github.com/tandem-addons/tandem/pkg/core/signature/keyless"
 	"github.com/tandem-addons/tandem/test/sigstore"
@@ -291,6 +294,54 @@ func TestNewSignature(t *testing.T) {
 			_, err := keyless.NewSignature(test.payload, test.bundle)
 			expect(t, err, test.want)
 		})
+	}
+}
+
+// TestAnnotationWithBundles stores a signature without a key on an OperatorVersion, and reads it as a hub does, also one of an earlier build.
+func TestAnnotationWithBundles(t *testing.T) {
+	own, version := sigstore.New(t), &kudo.OperatorVersion{}
+	version.Name = "kafka-1.0.0"
+	digest := signature.ContentDigest(version)
+	payload, err := signature.Statement{Digest: digest, Versions: map[string]string{version.Name: digest}}.Payload()
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := keyless.NewSignature(payload, own.Sign(payload, workflow, actions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := signature.Encode([]signature.Signature{signed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	version.Annotations = map[string]string{kudo.AnnotationSignatures: value}
+	trust := signature.Trust{Identities: newTrust(t, own.Root(), keyless.Identity{Issuer: actions, Subject: workflow})}
+	expect(t, signature.VerifyVersion(version, trust), "")
+	if err := signature.VerifyVersion(version, signature.Trust{}); !errors.Is(err, signature.ErrKeyless) {
+		t.Errorf("without identities: %v", err)
+	}
+	if by := signature.By([]signature.Signature{signed}, trust); len(by) != 1 {
+		t.Errorf("%d signatures are trusted", len(by))
+	}
+	version.Spec.Version = "2.0.0"
+	expect(t, signature.VerifyVersion(version, trust), "its signature does not match")
+	var earlier []struct{ Payload, Signature []byte }
+	if err := json.Unmarshal([]byte(value), &earlier); err != nil || len(earlier) != 1 || !bytes.Equal(earlier[0].Payload, payload) {
+		t.Errorf("an earlier build reads %v: %v", earlier, err)
+	}
+	layer := artifact.NewSignature(signed)
+	if got := artifact.SignatureOf(layer); !bytes.Equal(got.Bundle, signed.Bundle) || !bytes.Equal(got.Signature, signed.Signature) {
+		t.Error("a layer of a registry has another signature")
+	}
+	for size, want := range map[int]int{signature.MaxBundleBytes: 1, signature.MaxBundleBytes + 1: 0} {
+		signed.Bundle = bytes.Repeat([]byte(" "), size)
+		made, err := artifact.NewSignatures(artifact.NewSignature(signed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if layers, err := artifact.ParseSignatures(made.Manifest); err != nil || len(layers) != want {
+			t.Errorf("of %d bytes, %d are read: %v", size, len(layers), err)
+		}
 	}
 }
 
