@@ -95,9 +95,10 @@ func (s *settings) flags(errOut io.Writer) *flag.FlagSet {
 			"write one of them can replace the agent. Those that ClusterManagementAddOn tandem names are always allowed, except for those in\n"+
 			"the namespace of a cluster.")
 	fs.BoolVar(&o.RequireSignedPackages, "require-signed-packages", false,
-		"Resolve only Instances whose OperatorVersions are signed with a key in the ConfigMap of --package-keys.")
+		"Resolve only Instances whose OperatorVersions are signed with a key or by an identity in the ConfigMap of --package-keys.")
 	fs.StringVar(&o.PackageKeys, "package-keys", hub.DefaultPackageKeys,
-		"Name of the ConfigMap in --namespace whose entries are the public keys of --require-signed-packages: PEM, ECDSA on P-256, as cosign's.")
+		"Name of the ConfigMap in --namespace whose entries are the public keys of --require-signed-packages: PEM, ECDSA on P-256, as cosign's.\n"+
+			"Entries trusted_root.json and identities.yaml hold the trust root of Sigstore, and the identities that may sign without a key.")
 	fs.IntVar(&o.Concurrency, "concurrency", 10, "Number of objects that each controller reconciles in parallel.")
 	s.limit.Bind(fs, "kube-api", "hub")
 	fs.BoolVar(&s.uninstall, "uninstall", false,

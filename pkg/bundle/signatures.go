@@ -27,12 +27,12 @@ func (l *Loader) Signatures(ctx context.Context) ([]signature.Signature, error) 
 	return all, nil
 }
 
-// VerifySignature returns the digest of the package at a reference to a registry. It returns an error unless one of the public keys has signed it
-// and the content of each OperatorVersion in the bundle.
-func (l *Loader) VerifySignature(ctx context.Context, b *Bundle, name string, keys []signature.Key) (string, error) {
+// VerifySignature returns the digest of the package at a reference to a registry. It returns an error unless it and the content of each
+// OperatorVersion in the bundle have a trusted signature.
+func (l *Loader) VerifySignature(ctx context.Context, b *Bundle, name string, trust signature.Trust) (string, error) {
 	pulled := l.Pulled[name]
 	if pulled == nil {
-		return "", fmt.Errorf("--key is for packages in registries (oci://HOST/PATH): %s has no signature", text.Word(name))
+		return "", fmt.Errorf("signatures are verified for packages in registries (oci://HOST/PATH): %s has none", text.Word(name))
 	}
 	registry, err := l.Registry()
 	if err != nil {
@@ -44,7 +44,7 @@ func (l *Loader) VerifySignature(ctx context.Context, b *Bundle, name string, ke
 	}
 	digests, err := b.ContentDigests()
 	if err == nil {
-		_, err = signature.VerifyArtifact(pulled.Reference.Digest, digests, found, keys)
+		_, err = signature.VerifyArtifact(pulled.Reference.Digest, digests, found, trust)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", pulled.Reference, err)

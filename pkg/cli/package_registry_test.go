@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/bundle/bundletest"
 	"github.com/tandem-addons/tandem/pkg/chart/registry/registrytest"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+	"github.com/tandem-addons/tandem/test/sigstore"
 )
 
 // writeKeys writes a pair of keys as NAME.key and NAME.pub in the working directory.
@@ -40,8 +41,11 @@ func writeKeys(t *testing.T, name string) {
 var (
 	wholeDigest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 	shownDigest = regexp.MustCompile(`sha256:[0-9a-f]{12,64}|[0-9a-f]{64}`)
-	shownKey    = regexp.MustCompile(`(one of the keys: )[^\n]*`)
+	shownKey    = regexp.MustCompile(`(one of the keys: )[^\n;]*?(;|, or by|\n)`)
 )
+
+// workflow is the identity of a CI job.
+const workflow = "https://github.com/example/packages/.github/workflows/release.yaml@refs/tags/v1.0.0"
 
 // TestPackagesInRegistries pushes a package with a child to a registry, and runs each command for packages in registries.
 func TestPackagesInRegistries(t *testing.T) {
@@ -58,6 +62,9 @@ func TestPackagesInRegistries(t *testing.T) {
 	bundletest.WriteFile(t, "notes.txt", []byte("no key"))
 	writeKeys(t, "own")
 	writeKeys(t, "other")
+	virtual, stranger := sigstore.New(t), sigstore.New(t)
+	bundletest.WriteFile(t, "root.json", virtual.Root())
+	bundletest.WriteFile(t, "stranger.json", stranger.Root())
 	pushed := "" // the digest of the first package
 	for _, step := range []struct {
 		golden string
@@ -80,6 +87,27 @@ func TestPackagesInRegistries(t *testing.T) {
 		{"package-verify-signed", ExitOK, "verify oci://FIRST/packages/shop:1.0.0 --key other.pub --key own.pub"},
 		{"package-verify-key", ExitFailure, "verify oci://FIRST/packages/shop:1.0.0 --key other.pub"},
 		{"package-verify-folder-key", ExitFailure, "verify shop --key own.pub"},
+		{"", ExitFailure, "verify oci://FIRST/packages/shop:1.0.0 WORKFLOW"}, // it has no such signature yet
+		{"package-sign-payload", ExitOK, "sign oci://FIRST/packages/shop@PUSHED --print-payload"},
+		{"package-sign-modes", ExitUsage, "sign oci://FIRST/packages/shop@PUSHED --print-payload --key own.key"},
+		{"package-sign-half", ExitUsage, "sign oci://FIRST/packages/shop@PUSHED --payload payload.json"},
+		{"package-sign-altered", ExitFailure, "sign oci://FIRST/packages/shop@PUSHED --payload altered.json --bundle payload.sigstore.json"},
+		{"package-sign-other-bundle", ExitFailure, "sign oci://FIRST/packages/shop@PUSHED --payload payload.json --bundle other.sigstore.json"},
+		{"package-sign-no-bundle", ExitFailure, "sign oci://FIRST/packages/shop@PUSHED --payload payload.json --bundle notes.txt"},
+		{"package-sign-bundle", ExitOK, "sign oci://FIRST/packages/shop@PUSHED --payload payload.json --bundle payload.sigstore.json"},
+		{"package-verify-identity", ExitOK, "verify oci://FIRST/packages/shop:1.0.0 WORKFLOW"},
+		{"", ExitOK, "verify oci://FIRST/packages/shop:1.0.0 --trusted-root root.json --certificate-identity-regexp https://github\\.com/example/.* " +
+			"--certificate-oidc-issuer-regexp https://token\\.actions\\.githubusercontent\\.com"},
+		{"", ExitOK, "verify oci://FIRST/packages/shop:1.0.0 --key other.pub WORKFLOW"},
+		{"package-verify-other-identity", ExitFailure, "verify oci://FIRST/packages/shop:1.0.0 --trusted-root root.json --certificate-identity evil@example.com --certificate-oidc-issuer https://accounts.example.com"},
+		{"package-verify-other-root", ExitFailure, "verify oci://FIRST/packages/shop:1.0.0 --key other.pub --trusted-root stranger.json --certificate-identity ci@example.com --certificate-oidc-issuer https://accounts.example.com"},
+		{"package-verify-everyone", ExitFailure, "verify oci://FIRST/packages/shop:1.0.0 --trusted-root root.json --certificate-identity-regexp .* --certificate-oidc-issuer https://accounts.example.com"},
+		{"package-verify-no-root", ExitUsage, "verify oci://FIRST/packages/shop:1.0.0 --certificate-identity evil@example.com"},
+		{"package-verify-keyless", ExitFailure, "verify oci://FIRST/packages/shop:1.0.0 --key other.pub"},
+		{"", ExitOK, "pull oci://FIRST/packages/shop:1.0.0 WORKFLOW -o keyless.tgz"},
+		{"package-copy-untrusted", ExitFailure, "copy oci://FIRST/packages/shop oci://SECOND/copies/shop --key other.pub"},
+		{"", ExitOK, "copy oci://FIRST/packages/shop oci://SECOND/copies/keyless WORKFLOW"},
+		{"", ExitOK, "verify oci://SECOND/copies/keyless:1.0.0 WORKFLOW"},
 		{"package-copy", ExitOK, "copy oci://FIRST/packages/shop oci://SECOND/copies/shop"},
 		{"package-copy-reference", ExitUsage, "copy shop oci://SECOND/copies/shop"},
 		{"", ExitOK, "verify oci://SECOND/copies/shop:1.0.0 --key own.pub"},
@@ -98,17 +126,25 @@ func TestPackagesInRegistries(t *testing.T) {
 		{"", ExitOK, "diff oci://FIRST/packages/shop:1.0.0 oci://SECOND/copies/shop:1.0.0"},
 		{"", ExitOK, "images oci://SECOND/copies/shop:1.0.0"},
 	} {
-		hosts := strings.NewReplacer("FIRST", first, "SECOND", second, "PUSHED", pushed)
+		hosts := strings.NewReplacer("FIRST", first, "SECOND", second, "PUSHED", pushed,
+			"WORKFLOW", "--trusted-root root.json --certificate-identity "+workflow+" --certificate-oidc-issuer https://token.actions.githubusercontent.com")
 		output, code := run(append([]string{"package"}, strings.Fields(hosts.Replace(step.args))...)...)
 		if code != step.code {
 			t.Fatalf("package %s: exit code %d\n%s", step.args, code, output)
+		}
+		if strings.HasSuffix(step.args, "--print-payload") && code == ExitOK {
+			bundletest.WriteFile(t, "payload.json", []byte(output))
+			bundletest.WriteFile(t, "payload.sigstore.json", virtual.Sign([]byte(output), workflow, "https://token.actions.githubusercontent.com"))
+			altered := strings.Replace(output, "cart-0.2.0", "cart-0.3.0", 1)
+			bundletest.WriteFile(t, "altered.json", []byte(altered))
+			bundletest.WriteFile(t, "other.sigstore.json", virtual.Sign([]byte(altered), workflow, "https://token.actions.githubusercontent.com"))
 		}
 		if pushed == "" {
 			pushed = wholeDigest.FindString(output)
 		}
 		if step.golden != "" {
 			output = strings.NewReplacer(first, "first.example.com", second, "second.example.com", strings.ReplaceAll(first, ":", "-"), "first.example.com").Replace(output)
-			clitest.Golden(t, step.golden, shownKey.ReplaceAllString(shownDigest.ReplaceAllString(output, "sha256:DIGEST"), "${1}KEY"))
+			clitest.Golden(t, step.golden, shownKey.ReplaceAllString(shownDigest.ReplaceAllString(output, "sha256:DIGEST"), "${1}KEY${2}"))
 		}
 	}
 	pulled, signed := readFile(t, "shop-1.0.0.tgz"), readFile(t, "signed.tgz")

@@ -17,6 +17,7 @@ type CopyOptions struct {
 	*hubclient.Factory
 	from, to   artifact.Reference
 	overwrite  bool
+	trust      registries.TrustFlags
 	registries registries.Flags
 }
 
@@ -31,6 +32,8 @@ func NewCmdCopy(f *hubclient.Factory, runF func(context.Context, *CopyOptions) e
 		Short: "Copy a package from one OCI registry to another",
 		Long: "Copy the package at SOURCE, oci://HOST/PATH with :TAG or @DIGEST, to TARGET, with its signatures. The digest stays the same. Without a\n" +
 			"tag in TARGET, that of the source is used; without a tag and a digest in SOURCE, the highest version is copied.\n\n" +
+			"--key requires a signature of the package by one of the keys in FILE. With --trusted-root, --certificate-identity and\n" +
+			"--certificate-oidc-issuer, a signature without a key by that identity counts, too. All signatures are copied.\n\n" +
 			"Its charts and images are not copied: use 'kubectl addon package mirror' for networks without access to them.",
 		Example: "  kubectl addon package copy oci://staging.example.com/packages/kafka:1.0.0 oci://registry.example.com/packages/kafka",
 		Args:    terminal.Exactly("SOURCE", "TARGET"),
@@ -42,10 +45,14 @@ func NewCmdCopy(f *hubclient.Factory, runF func(context.Context, *CopyOptions) e
 			if o.to.Digest != "" {
 				return terminal.Usagef(cmd, "TARGET must not have a digest: that of the source is kept")
 			}
+			if err := o.trust.Check(); err != nil {
+				return terminal.Usagef(cmd, "%v", err)
+			}
 			return runF(cmd.Context(), o)
 		},
 	}
 	cmd.Flags().BoolVar(&o.overwrite, "overwrite", false, "Move the tag in the target if it names another artifact.")
+	o.trust.AddTo(cmd)
 	o.registries.AddTo(cmd)
 	return cmd
 }
@@ -55,7 +62,7 @@ func runCopy(ctx context.Context, o *CopyOptions) error {
 	if err != nil {
 		return err
 	}
-	pulled, err := client.Pull(ctx, o.from) // a package, and no image: its manifest and its tarball are verified
+	pulled, err := pullSigned(ctx, client, o.from, &o.trust) // a package, and no image: its manifest and its tarball are verified
 	if err != nil {
 		return err
 	}

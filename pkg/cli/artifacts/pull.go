@@ -14,8 +14,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/registries"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/core/artifact"
-	"github.com/tandem-addons/tandem/pkg/core/signature"
-	"github.com/tandem-addons/tandem/pkg/oci"
 )
 
 // PullOptions holds the arguments and flags of the command.
@@ -23,7 +21,7 @@ type PullOptions struct {
 	*hubclient.Factory
 	from       artifact.Reference
 	file       string
-	keys       []string
+	trust      registries.TrustFlags
 	registries registries.Flags
 }
 
@@ -38,7 +36,8 @@ func NewCmdPull(f *hubclient.Factory, runF func(context.Context, *PullOptions) e
 		Short: "Download a package from an OCI registry",
 		Long: "Download the package at SOURCE, oci://HOST/PATH with :TAG or @DIGEST, as a tarball. Without both, it is the highest version. The digest of\n" +
 			"what the registry sends is verified.\n\n" +
-			"--key requires a signature of the package by one of the keys in FILE.",
+			"--key requires a signature of the package by one of the keys in FILE. With --trusted-root, --certificate-identity and\n" +
+			"--certificate-oidc-issuer, a signature without a key by that identity counts, too.",
 		Example: "  kubectl addon package pull oci://registry.example.com/packages/kafka:1.0.0\n" +
 			"  kubectl addon package pull oci://registry.example.com/packages/kafka --key cosign.pub -o kafka.tgz",
 		Args: terminal.Exactly("SOURCE"),
@@ -47,50 +46,32 @@ func NewCmdPull(f *hubclient.Factory, runF func(context.Context, *PullOptions) e
 			if o.from, err = artifact.Parse(args[0]); err != nil {
 				return terminal.Usagef(cmd, "%v", err)
 			}
+			if err := o.trust.Check(); err != nil {
+				return terminal.Usagef(cmd, "%v", err)
+			}
 			return runF(cmd.Context(), o)
 		},
 	}
 	cmd.Flags().StringVarP(&o.file, "output", "o", "", "File to write. Defaults to NAME-TAG.tgz in the working directory, or NAME.tgz without a tag.")
-	cmd.Flags().StringArrayVar(&o.keys, "key", nil, "File with public keys, of which one must have signed the package. Can be repeated.")
+	o.trust.AddTo(cmd)
 	o.registries.AddTo(cmd)
 	return cmd
 }
 
 func runPull(ctx context.Context, o *PullOptions) error {
-	keys, err := registries.ReadKeys(o.keys)
-	if err != nil {
-		return err
-	}
 	client, err := o.registries.Client()
 	if err != nil {
 		return err
 	}
-	pulled, err := client.Pull(ctx, o.from)
+	pulled, err := pullSigned(ctx, client, o.from, &o.trust)
 	if err != nil {
 		return err
-	}
-	if len(o.keys) > 0 {
-		if err := verifySignature(ctx, client, pulled, keys); err != nil {
-			return err
-		}
 	}
 	file := cmp.Or(o.file, fileOf(pulled.Reference))
 	if err := packages.ReplaceFile(file, pulled.Tarball); err != nil {
 		return err
 	}
 	return printers.WriteEscaped(o.Out, fmt.Sprintf("%s created from %s\n", file, pulled.Reference))
-}
-
-// verifySignature returns an error if none of the keys has signed the package.
-func verifySignature(ctx context.Context, client *oci.Client, pulled *oci.Pulled, keys []signature.Key) error {
-	found, err := client.Signatures(ctx, pulled.Reference)
-	if err != nil {
-		return err
-	}
-	if _, err := signature.VerifyArtifact(pulled.Reference.Digest, nil, found, keys); err != nil {
-		return fmt.Errorf("%s: %w", pulled.Reference, err)
-	}
-	return nil
 }
 
 // fileOf returns the default name of the file. The parts of a reference contain no slashes or backslashes.

@@ -178,10 +178,8 @@ func (r *Reader) Read(ctx context.Context, out io.Writer, place string) (*Loaded
 // Pulled returns what was pulled from a reference to a registry.
 func (r *Reader) Pulled(place string) *oci.Pulled { return r.loader.Pulled[place] }
 
-// Sign signs a statement with the content of the OperatorVersions of the package, with the private key in a file.
-func (l *Loaded) Sign(keyFile string, statement signature.Statement) (signature.Signature, error) {
-	return signBundle(l.bundle, keyFile, statement)
-}
+// Digests returns the content digests of the OperatorVersions of the package, which a signature covers, by name.
+func (l *Loaded) Digests() (map[string]string, error) { return l.bundle.ContentDigests() }
 
 // Contents returns a line for each OperatorVersion of the package and each chart that was fetched for it, with their digests.
 func (l *Loaded) Contents() ([]string, error) {

@@ -28,9 +28,9 @@ type PushOptions struct {
 	to *artifact.Reference
 	// overwrite moves a tag that names something else.
 	overwrite bool
-	// signKey is a file with the private key that signs the package, keys are files with public keys of which one must have signed it.
+	// signKey is a file with the private key that signs the package, trust says by whom it must be signed.
 	signKey string
-	keys    []string
+	trust   registries.TrustFlags
 	loader
 }
 
@@ -48,7 +48,8 @@ func NewCmdPush(f *hubclient.Factory, runF func(context.Context, *PushOptions) e
 			"With a second argument, the package is pushed to that place in an OCI registry instead. The tag defaults to its operatorVersion,\n" +
 			"followed by _ and its appVersion. The same package always has the same digest. Credentials are those of docker.\n\n" +
 			"--sign-key signs the package as cosign does; the signatures of a package in a registry are stored on the hub with it. --key\n" +
-			"requires a signature by one of the keys in FILE that covers all of its OperatorVersions, for packages in registries.\n\n" +
+			"requires a signature by one of the keys in FILE that covers all of its OperatorVersions, for packages in registries. With\n" +
+			"--trusted-root, --certificate-identity and --certificate-oidc-issuer, a signature without a key by that identity counts, too.\n\n" +
 			"The packages that its KudoOperator tasks refer to are stored first. A task refers to a package by the path of a folder or\n" +
 			"tarball, relative to the package, by URL, or by name. Names are looked up in --repository, or without it on the hub.\n\n" +
 			"Nothing is stored unless all packages are valid. An OperatorVersion is immutable: a changed package needs a new\n" +
@@ -68,10 +69,13 @@ func NewCmdPush(f *hubclient.Factory, runF func(context.Context, *PushOptions) e
 				o.to = &to
 			}
 			switch {
-			case o.to != nil && len(o.keys) > 0:
-				return terminal.Usagef(cmd, "--key is for a package that is stored on the hub: to sign one in a registry, set --sign-key")
+			case o.to != nil && o.trust.IsSet():
+				return terminal.Usagef(cmd, "--key and --trusted-root are for a package that is stored on the hub: to sign one in a registry, set --sign-key")
 			case o.to == nil && o.overwrite:
 				return terminal.Usagef(cmd, "--overwrite is for tags in registries: an OperatorVersion is immutable")
+			}
+			if err := o.trust.Check(); err != nil {
+				return terminal.Usagef(cmd, "%v", err)
 			}
 			if o.to != nil && artifact.IsReference(o.name) {
 				return terminal.Usagef(cmd, "both places are in registries: use 'kubectl addon package copy', which keeps the digest and the signatures")
@@ -82,7 +86,7 @@ func NewCmdPush(f *hubclient.Factory, runF func(context.Context, *PushOptions) e
 	cmd.Flags().BoolVar(&o.overwrite, "overwrite", false, "Move the tag in the registry if it names another artifact.")
 	cmd.Flags().StringVar(&o.signKey, "sign-key", "",
 		"File with the private key that signs the package: cosign's, with its password in the environment variable "+registries.PasswordVariable+", or an ECDSA key on P-256.")
-	cmd.Flags().StringArrayVar(&o.keys, "key", nil, "File with public keys, of which one must have signed the package. Can be repeated.")
+	o.trust.AddTo(cmd)
 	o.addFlag(cmd)
 	return cmd
 }
@@ -108,22 +112,22 @@ func runPush(ctx context.Context, o *PushOptions) error {
 	return hubclient.Advise(newHub(c, namespace, o.Out).Push(ctx, b, signatures), namespace)
 }
 
-// signaturesFor returns the signatures of a package that is stored on the hub: those in registries, and one with the private key. If there are public keys,
-// it requires one by them, and returns only those by them.
+// signaturesFor returns the signatures of a package that is stored on the hub: those in registries, and one with the private key. If the flags require a
+// signature, it returns only those that they trust.
 func (o *PushOptions) signaturesFor(ctx context.Context, b *bundle.Bundle) (bundle.Signatures, error) {
 	found, err := o.Signatures(ctx)
 	if err != nil {
 		return bundle.Signatures{}, err
 	}
-	if len(o.keys) > 0 {
-		keys, err := registries.ReadKeys(o.keys)
+	if o.trust.IsSet() {
+		trust, err := o.trust.Read()
 		if err == nil {
-			_, err = o.VerifySignature(ctx, b, o.name, keys)
+			_, err = o.VerifySignature(ctx, b, o.name, trust)
 		}
 		if err != nil {
 			return bundle.Signatures{}, err
 		}
-		found = signature.By(found, keys)
+		found = signature.By(found, trust)
 	}
 	if o.signKey != "" {
 		root := b.Root()
@@ -134,7 +138,7 @@ func (o *PushOptions) signaturesFor(ctx context.Context, b *bundle.Bundle) (bund
 		}
 		found = append(found, signed)
 	}
-	return bundle.Signatures{Found: found, Required: len(o.keys) > 0 || o.signKey != ""}, nil
+	return bundle.Signatures{Found: found, Required: o.trust.IsSet() || o.signKey != ""}, nil
 }
 
 // publish pushes a package to a registry.

@@ -22,8 +22,8 @@ type VerifyOptions struct {
 	name string
 	loader
 	output *terminal.Output
-	// keys are files with public keys of which one must have signed the package.
-	keys []string
+	// trust says by whom the package must be signed.
+	trust registries.TrustFlags
 }
 
 // NewCmdVerify returns the command. If runF is set, it replaces runVerify.
@@ -41,19 +41,26 @@ func NewCmdVerify(f *hubclient.Factory, runF func(context.Context, *VerifyOption
 			"that reject one, and how to accept every value.\n\n" +
 			"No cluster is needed, and a network only for packages at URLs or in registries, and for charts in repositories and registries. Packages given only by name are looked up in --repository;\n" +
 			"without it they are not verified, and a warning reports that.\n\n" +
-			"--key requires a signature of the package, oci://HOST/PATH, and of all of its OperatorVersions by one of the keys in FILE.",
+			"--key requires a signature of the package, oci://HOST/PATH, and of all of its OperatorVersions by one of the keys in FILE. With\n" +
+			"--trusted-root, --certificate-identity and --certificate-oidc-issuer, a signature without a key by that identity counts, too.",
 		Example: "  kubectl addon package verify ./kafka\n" +
 			"  kubectl addon package verify ./streaming --repository https://repository.example.com -o json\n" +
-			"  kubectl addon package verify oci://registry.example.com/packages/kafka:1.0.0 --key cosign.pub",
+			"  kubectl addon package verify oci://registry.example.com/packages/kafka:1.0.0 --key cosign.pub\n" +
+			"  kubectl addon package verify oci://registry.example.com/packages/kafka:1.0.0 --trusted-root trusted_root.json " +
+			"--certificate-oidc-issuer https://token.actions.githubusercontent.com " +
+			"--certificate-identity https://github.com/example/packages/.github/workflows/release.yaml@refs/tags/v1.0.0",
 		Args: terminal.Exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
+			if err := o.trust.Check(); err != nil {
+				return terminal.Usagef(cmd, "%v", err)
+			}
 			return runF(cmd.Context(), o)
 		},
 	}
 	o.output.AddFlag(cmd)
 	o.loader.addFlag(cmd)
-	cmd.Flags().StringArrayVar(&o.keys, "key", nil, "File with public keys, of which one must have signed the package. Can be repeated.")
+	o.trust.AddTo(cmd)
 	return cmd
 }
 
@@ -64,10 +71,10 @@ func runVerify(ctx context.Context, o *VerifyOptions) error {
 		return err
 	}
 	verdict := newVerdict(b, o.name)
-	if len(o.keys) > 0 {
-		keys, err := registries.ReadKeys(o.keys)
+	if o.trust.IsSet() {
+		trust, err := o.trust.Read()
 		if err == nil {
-			verdict.SignedDigest, err = o.VerifySignature(ctx, b, o.name, keys)
+			verdict.SignedDigest, err = o.VerifySignature(ctx, b, o.name, trust)
 		}
 		if err != nil {
 			return err

@@ -47,35 +47,18 @@ func (f *Flags) Client() (*oci.Client, error) {
 	return f.client, err
 }
 
-// readBounded returns the content of a file of keys.
-func readBounded(name string) ([]byte, error) {
+// ReadBounded returns the content of a file that has at most that many bytes.
+func ReadBounded(name string, limit int64) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, signature.MaxKeyBytes+1))
-	if err == nil && len(data) > signature.MaxKeyBytes {
-		return nil, fmt.Errorf("%s has more than %d bytes", name, signature.MaxKeyBytes)
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		return nil, fmt.Errorf("%s has more than %d bytes", text.Quote(name), limit)
 	}
 	return data, err
-}
-
-// ReadKeys returns the public keys in files.
-func ReadKeys(names []string) ([]signature.Key, error) {
-	var keys []signature.Key
-	for _, name := range names {
-		data, err := readBounded(name)
-		if err != nil {
-			return nil, fmt.Errorf("reading the public key: %w", err)
-		}
-		found, err := signature.ParseKeys(name, data)
-		if err != nil {
-			return nil, err
-		}
-		keys = append(keys, found...)
-	}
-	return keys, nil
 }
 
 // PasswordVariable is the environment variable with the password of an encrypted private key, as for cosign.
@@ -83,7 +66,7 @@ const PasswordVariable = "COSIGN_PASSWORD"
 
 // ReadPrivateKey returns the private key in a file.
 func ReadPrivateKey(name string) (signature.PrivateKey, error) {
-	data, err := readBounded(name)
+	data, err := ReadBounded(name, signature.MaxKeyBytes)
 	if err != nil {
 		return signature.PrivateKey{}, fmt.Errorf("reading the private key: %w", err)
 	}

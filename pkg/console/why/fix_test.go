@@ -89,11 +89,11 @@ func TestWhySuggestsACommandThatFixes(t *testing.T) {
 			sample.Condition(kudo.ConditionWaiting, "True", kudo.ReasonWindow, `plan "deploy" waits for a maintenance window, closed by the managed cluster (ConfigMap tandem-system/tandem-windows): opens at 2026-12-01T22:00:00Z`), nil,
 		},
 		"no signature": {
-			blocked(kudo.ReasonOperatorVersionNotSigned, "the hub runs only packages that are signed with a key in ConfigMap tandem-system/keys; sign the package and push it again (kubectl addon package push DIR -n addon-packages --sign-key FILE): OperatorVersion addon-packages/shop-1.0.0: it has no signature"),
+			blocked(kudo.ReasonOperatorVersionNotSigned, "the hub runs only packages that are signed with a key or by an identity in ConfigMap tandem-system/keys; sign the package and push it again (kubectl addon package push DIR -n addon-packages --sign-key FILE): OperatorVersion addon-packages/shop-1.0.0: it has no signature"),
 			[]string{"kubectl addon package push DIR --namespace addon-packages --sign-key FILE"},
 		},
 		"no keys of signatures": {
-			blocked(kudo.ReasonOperatorVersionNotSigned, "the hub runs only packages that are signed with a key in ConfigMap tandem-system/keys (it does not exist); store the public keys of the signers in it (kubectl create configmap keys -n tandem-system --from-file=cosign.pub --dry-run=client -o yaml | kubectl apply -f -): OperatorVersion addon-packages/shop-1.0.0: it has no signature"),
+			blocked(kudo.ReasonOperatorVersionNotSigned, "the hub runs only packages that are signed with a key or by an identity in ConfigMap tandem-system/keys (it does not exist); store the public keys of the signers in it (kubectl create configmap keys -n tandem-system --from-file=cosign.pub --dry-run=client -o yaml | kubectl apply -f -): OperatorVersion addon-packages/shop-1.0.0: it has no signature"),
 			[]string{"kubectl create configmap keys --namespace tandem-system --from-file=cosign.pub --dry-run=client --output yaml | kubectl apply --filename -"},
 		},
 		"a replaced version": {

@@ -21,6 +21,9 @@ const (
 	imageConfigMediaType = "application/vnd.oci.image.config.v1+json"
 	// signatureAnnotation is the annotation of a layer with the signature of the payload, in base64.
 	signatureAnnotation = "dev.cosignproject.cosign/signature"
+	// bundleAnnotation is the annotation of a layer with Sigstore's bundle about the payload, if it was signed without a key. It is Tandem's own: cosign's
+	// dev.sigstore.cosign/bundle holds another format, of the log alone.
+	bundleAnnotation = "dev.kudo.sigstore-bundle"
 )
 
 // MaxSignatures is the number of signatures of an artifact that are read: other programs store theirs in the same place.
@@ -36,6 +39,9 @@ func SignatureTag(digest string) string { return strings.Replace(digest, ":", "-
 func NewSignature(s signature.Signature) Blob {
 	layer := newBlob(PayloadMediaType, s.Payload)
 	layer.Annotations = map[string]string{signatureAnnotation: base64.StdEncoding.EncodeToString(s.Signature)}
+	if len(s.Bundle) > 0 {
+		layer.Annotations[bundleAnnotation] = string(s.Bundle)
+	}
 	return layer
 }
 
@@ -76,6 +82,9 @@ func AddSignature(manifest, config []byte, layer Blob) (Artifact, error) {
 	if err != nil {
 		return Artifact{}, fmt.Errorf("encoding the manifest of signatures: %w", err)
 	}
+	if len(encoded) > MaxManifestBytes {
+		return Artifact{}, fmt.Errorf("the manifest of the signatures has %d bytes, more than the limit of %d", len(encoded), MaxManifestBytes)
+	}
 	return Artifact{Manifest: encoded, Digest: content.DigestOf(encoded), Blobs: blobs}, nil
 }
 
@@ -114,13 +123,14 @@ func set(object, values map[string]any, field string) {
 // SignatureOf returns the signature in a layer.
 func SignatureOf(layer Blob) signature.Signature {
 	signed, _ := base64.StdEncoding.DecodeString(layer.Annotations[signatureAnnotation]) // ParseSignatures has decoded it
-	return signature.Signature{Payload: layer.Data, Signature: signed}
+	return signature.Signature{Payload: layer.Data, Signature: signed, Bundle: []byte(layer.Annotations[bundleAnnotation])}
 }
 
 // HasSignature reports whether a layer is among those of signatures.
 func HasSignature(layers []Descriptor, layer Blob) bool {
 	return slices.ContainsFunc(layers, func(d Descriptor) bool {
-		return d.Digest == layer.Digest && d.Annotations[signatureAnnotation] == layer.Annotations[signatureAnnotation]
+		return d.Digest == layer.Digest && d.Annotations[signatureAnnotation] == layer.Annotations[signatureAnnotation] &&
+			d.Annotations[bundleAnnotation] == layer.Annotations[bundleAnnotation]
 	})
 }
 
@@ -137,7 +147,8 @@ func ParseSignatures(manifest []byte) ([]Descriptor, error) {
 		if layer.MediaType != PayloadMediaType || err != nil || len(signed) == 0 || len(layers) == MaxSignatures {
 			continue
 		}
-		if !IsDigest(layer.Digest) || layer.Size < 0 || layer.Size > MaxPayloadBytes { // another one may still be valid
+		isBounded := layer.Size >= 0 && layer.Size <= MaxPayloadBytes && len(layer.Annotations[bundleAnnotation]) <= signature.MaxBundleBytes
+		if !IsDigest(layer.Digest) || !isBounded { // another one may still be valid
 			continue
 		}
 		layers = append(layers, layer)

@@ -253,7 +253,9 @@ type UnsignedVersion struct {
 	Name types.NamespacedName
 	// Reason says why there is none, or why those that it has do not count.
 	Reason string
-	// Keys is the ConfigMap with the keys, HasKeys whether it has any, and KeysProblem what is wrong with it; empty if nothing is.
+	// IsKeyless is set if it was signed without a key, and no identity is trusted.
+	IsKeyless bool
+	// Keys is the ConfigMap with the keys and identities, HasKeys whether it has any, and KeysProblem what is wrong with it; empty if nothing is.
 	Keys        types.NamespacedName
 	HasKeys     bool
 	KeysProblem string
@@ -282,10 +284,12 @@ func signatureRule(i Instance) []Problem {
 		wrong = " (" + first.KeysProblem + ")"
 	}
 	fix := fmt.Sprintf("sign the package and push it again (kubectl addon package push DIR -n %s --sign-key FILE)", VersionOf(i.Instance).Namespace)
-	if !first.HasKeys {
+	if first.IsKeyless {
+		fix += ", or trust the identity that signed it (entries trusted_root.json and identities.yaml of the ConfigMap)"
+	} else if !first.HasKeys {
 		fix = fmt.Sprintf("store the public keys of the signers in it (%s)", first.createKeys())
 	}
-	return []Problem{{kudo.ReasonOperatorVersionNotSigned, fmt.Sprintf("the hub runs only packages that are signed with a key in ConfigMap %s%s; %s: %s",
+	return []Problem{{kudo.ReasonOperatorVersionNotSigned, fmt.Sprintf("the hub runs only packages that are signed with a key or by an identity in ConfigMap %s%s; %s: %s",
 		first.Keys, wrong, fix, strings.Join(text.Limit(lines, maxUnsigned, "more OperatorVersions"), "; "))}}
 }
 

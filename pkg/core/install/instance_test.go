@@ -112,7 +112,7 @@ func TestJudgeRequiresSignatures(t *testing.T) {
 		unsigned.KeysProblem, unsigned.HasKeys = problem, hasKeys
 		return unsigned
 	}
-	const begin, end = "the hub runs only packages that are signed with a key in ConfigMap tandem-system/keys", ": OperatorVersion addon-packages/kafka-1.0.0: it has no signature"
+	const begin, end = "the hub runs only packages that are signed with a key or by an identity in ConfigMap tandem-system/keys", ": OperatorVersion addon-packages/kafka-1.0.0: it has no signature"
 	const sign = "; sign the package and push it again (kubectl addon package push DIR -n addon-packages --sign-key FILE)"
 	for sentence, test := range map[string]struct {
 		unsigned []UnsignedVersion
@@ -121,8 +121,11 @@ func TestJudgeRequiresSignatures(t *testing.T) {
 		"keys":    {[]UnsignedVersion{of("", true)}, begin + sign + end},
 		"a typo":  {[]UnsignedVersion{of("a.pub contains no public key", true)}, begin + " (a.pub contains no public key)" + sign + end},
 		"no keys": {[]UnsignedVersion{of("it does not exist", false)}, begin + " (it does not exist); store the public keys of the signers in it (kubectl create configmap keys -n tandem-system --from-file=cosign.pub --dry-run=client -o yaml | kubectl apply -f -)" + end},
-		"many":    {slices.Repeat([]UnsignedVersion{of("", true)}, 5), begin + sign + strings.Repeat(end+";", 1)},
-		"signed":  {nil, ""},
+		"signed without a key": {[]UnsignedVersion{{
+			Name: unsigned.Name, Keys: unsigned.Keys, HasKeys: true, IsKeyless: true, Reason: unsigned.Reason,
+		}}, begin + sign + ", or trust the identity that signed it (entries trusted_root.json and identities.yaml of the ConfigMap)" + end},
+		"many":   {slices.Repeat([]UnsignedVersion{of("", true)}, 5), begin + sign + strings.Repeat(end+";", 1)},
+		"signed": {nil, ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got := Judge(Instance{Instance: newInstance("shop"), Version: version(), PackagesNamespace: packages, Unsigned: test.unsigned})

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -16,8 +18,11 @@ const payloadType = "cosign container image signature"
 // follows it. Another way to compute the digests gets another prefix.
 const VersionPrefix = "kudo.dev/operator-version/v1/"
 
-// maxPayloadBytes limits a payload; a package with a hundred children needs less than a third.
-const maxPayloadBytes = 64 << 10
+// MaxPayloadBytes limits a payload; a package with a hundred children needs less than a third. MaxBundleBytes limits a bundle; cosign's have 3 to 8 KiB.
+const (
+	MaxPayloadBytes = 64 << 10
+	MaxBundleBytes  = 32 << 10
+)
 
 // Statement is what a signature states.
 type Statement struct {
@@ -35,6 +40,8 @@ type Signature struct {
 	Payload []byte `json:"payload"`
 	// Signature is the signature of the payload: ECDSA over its SHA-256, in ASN.1.
 	Signature []byte `json:"signature"`
+	// Bundle is Sigstore's bundle that proves who has signed the payload without a key; empty if it was signed with one. Programs of before it ignore it.
+	Bundle []byte `json:"bundle,omitempty"`
 }
 
 // payload is a statement as cosign writes it.
@@ -67,16 +74,16 @@ func (s Statement) Payload() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the payload of a signature: %w", err)
 	}
-	if len(encoded) > maxPayloadBytes {
-		return nil, fmt.Errorf("the payload of the signature has %d bytes, more than the limit of %d: split the package", len(encoded), maxPayloadBytes)
+	if len(encoded) > MaxPayloadBytes {
+		return nil, fmt.Errorf("the payload of the signature has %d bytes, more than the limit of %d: split the package", len(encoded), MaxPayloadBytes)
 	}
 	return encoded, nil
 }
 
 // ParsePayload parses a text that was signed. It is trusted only after its signature was verified.
 func ParsePayload(data []byte) (Statement, error) {
-	if len(data) > maxPayloadBytes {
-		return Statement{}, fmt.Errorf("the payload of the signature has more than %d bytes", maxPayloadBytes)
+	if len(data) > MaxPayloadBytes {
+		return Statement{}, fmt.Errorf("the payload of the signature has more than %d bytes", MaxPayloadBytes)
 	}
 	var p payload
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -95,8 +102,31 @@ func ParsePayload(data []byte) (Statement, error) {
 	return s, nil
 }
 
+// CheckArtifact returns an error unless a statement is about the artifact with that digest, and the OperatorVersions with those content digests, by name.
+func (s Statement) CheckArtifact(digest string, versions map[string]string) error {
+	if s.Digest != digest {
+		return fmt.Errorf("it is about another artifact, %s", shorten(s.Digest))
+	}
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		switch signed, is := s.Versions[name]; {
+		case !is:
+			return fmt.Errorf("it does not cover OperatorVersion %s: sign with 'kubectl addon package sign', which does", text.Quote(name))
+		case signed != versions[name] || signed == "":
+			return fmt.Errorf("it covers content %s of OperatorVersion %s, which has %s: the package, or what it refers to, was altered", shorten(signed),
+				text.Quote(name), shorten(versions[name]))
+		}
+	}
+	return nil
+}
+
 // maxName limits names in messages.
 const maxName = 100
 
 // errUnsigned is the error of a package without any signature.
 var errUnsigned = errors.New("it has no signature")
+
+// shorten returns the beginning of a digest, which may be any text.
+func shorten(digest string) string {
+	const shown = len("sha256:") + 12
+	return strings.Trim(text.Quote(text.Truncate(digest, shown)), `"`)
+}

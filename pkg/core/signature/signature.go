@@ -2,14 +2,10 @@ package signature
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/sha256"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -21,17 +17,7 @@ const (
 	MaxSignatures = 10
 	// maxAnnotationBytes limits the annotation; all annotations of an object have at most 256 KiB.
 	maxAnnotationBytes = 128 << 10
-	maxSignatureBytes  = 256
 )
-
-// matches reports whether one of the keys has made the signature.
-func (s Signature) matches(keys []Key) bool {
-	if len(s.Signature) > maxSignatureBytes || len(s.Payload) > maxPayloadBytes {
-		return false
-	}
-	hash := sha256.Sum256(s.Payload)
-	return slices.ContainsFunc(keys, func(k Key) bool { return ecdsa.VerifyASN1(k.public, hash[:], s.Signature) })
-}
 
 // Encode returns signatures as the value of the annotation kudo.AnnotationSignatures.
 func Encode(signatures []Signature) (string, error) {
@@ -88,7 +74,7 @@ func (e *LimitError) Error() string {
 }
 
 func (s Signature) equal(other Signature) bool {
-	return bytes.Equal(s.Payload, other.Payload) && bytes.Equal(s.Signature, other.Signature)
+	return bytes.Equal(s.Payload, other.Payload) && bytes.Equal(s.Signature, other.Signature) && bytes.Equal(s.Bundle, other.Bundle)
 }
 
 // IsNamed reports whether one of the signatures names an OperatorVersion. They are not verified.
@@ -109,40 +95,26 @@ func About(signatures []Signature, version *kudo.OperatorVersion) []Signature {
 	})
 }
 
-// By returns the signatures that were made with one of the keys.
-func By(signatures []Signature, keys []Key) []Signature {
-	return slices.DeleteFunc(slices.Clone(signatures), func(s Signature) bool { return !s.matches(keys) })
+// By returns the signatures that are trusted.
+func By(signatures []Signature, trust Trust) []Signature {
+	return slices.DeleteFunc(slices.Clone(signatures), func(s Signature) bool { return trust.check(s) != nil })
 }
 
-// VerifyArtifact returns the statement of a signature by one of the keys about the artifact with that digest, which also covers the OperatorVersions
+// VerifyArtifact returns the statement of a trusted signature about the artifact with that digest, which also covers the OperatorVersions
 // with those content digests, by name. Otherwise the error says why there is none.
-func VerifyArtifact(digest string, versions map[string]string, signatures []Signature, keys []Key) (Statement, error) {
-	return verify(signatures, keys, func(s Statement) error {
-		if s.Digest != digest {
-			return fmt.Errorf("it is about another artifact, %s", shorten(s.Digest))
-		}
-		for _, name := range slices.Sorted(maps.Keys(versions)) {
-			switch signed, is := s.Versions[name]; {
-			case !is:
-				return fmt.Errorf("it does not cover OperatorVersion %s: sign with 'kubectl addon package sign', which does", text.Quote(name))
-			case signed != versions[name] || signed == "":
-				return fmt.Errorf("it covers content %s of OperatorVersion %s, which has %s: the package, or what it refers to, was altered", shorten(signed),
-					text.Quote(name), shorten(versions[name]))
-			}
-		}
-		return nil
-	})
+func VerifyArtifact(digest string, versions map[string]string, signatures []Signature, trust Trust) (Statement, error) {
+	return verify(signatures, trust, func(s Statement) error { return s.CheckArtifact(digest, versions) })
 }
 
-// VerifyVersion returns an error that says why an OperatorVersion has no signature by one of the keys, or nil if it has one. The annotation may be
+// VerifyVersion returns an error that says why an OperatorVersion has no trusted signature, or nil if it has one. The annotation may be
 // written by anyone who may write the OperatorVersion: only a signature that covers the name and the content counts.
-func VerifyVersion(version *kudo.OperatorVersion, keys []Key) error {
+func VerifyVersion(version *kudo.OperatorVersion, trust Trust) error {
 	signatures, err := Parse(version.Annotations[kudo.AnnotationSignatures])
 	if err != nil {
 		return err
 	}
 	found := ""
-	_, err = verify(signatures, keys, func(s Statement) error {
+	_, err = verify(signatures, trust, func(s Statement) error {
 		if found == "" {
 			found = ContentDigest(version)
 		}
@@ -158,14 +130,17 @@ func VerifyVersion(version *kudo.OperatorVersion, keys []Key) error {
 	return err
 }
 
-// verify returns the statement of the first signature by one of the keys that is accepted.
-func verify(signatures []Signature, keys []Key, accept func(Statement) error) (Statement, error) {
+// verify returns the statement of the first trusted signature that is accepted.
+func verify(signatures []Signature, trust Trust, accept func(Statement) error) (Statement, error) {
 	if len(signatures) == 0 {
 		return Statement{}, errUnsigned
 	}
-	reason := errors.New("none of its signatures was made with one of the keys" + idsOf(keys))
+	var mismatch, keyless error
 	for _, s := range signatures {
-		if !s.matches(keys) {
+		if err := trust.check(s); err != nil {
+			if len(s.Bundle) > 0 {
+				keyless = cmp.Or(keyless, err)
+			}
 			continue
 		}
 		statement, err := ParsePayload(s.Payload)
@@ -175,13 +150,10 @@ func verify(signatures []Signature, keys []Key, accept func(Statement) error) (S
 		if err == nil {
 			return statement, nil
 		}
-		reason = fmt.Errorf("its signature does not match: %w", err)
+		mismatch = fmt.Errorf("its signature does not match: %w", err)
 	}
-	return Statement{}, reason
+	return Statement{}, cmp.Or(mismatch, trust.refusal(keyless))
 }
-
-// maxListed is the number of names in a message.
-const maxListed = 3
 
 // namesOf returns the names of the OperatorVersions of a statement, sorted.
 func namesOf(s Statement) []string {
@@ -194,23 +166,4 @@ func namesOf(s Statement) []string {
 		return []string{"none"}
 	}
 	return names
-}
-
-// idsOf returns the identities of keys for a message.
-func idsOf(keys []Key) string {
-	var ids []string
-	for _, k := range keys {
-		ids = append(ids, k.ID())
-	}
-	slices.Sort(ids)
-	if len(ids) == 0 {
-		return ", because there are none"
-	}
-	return ": " + text.List(slices.Compact(ids), maxListed)
-}
-
-// shorten returns the beginning of a digest, which may be any text.
-func shorten(digest string) string {
-	const shown = len("sha256:") + 12
-	return strings.Trim(text.Quote(text.Truncate(digest, shown)), `"`)
 }

@@ -137,7 +137,7 @@ func TestVerifyVersion(t *testing.T) {
 		"an empty signature":               {annotate("[{}]"), trusted, "none of its signatures"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			err := signature.VerifyVersion(test.version, test.keys)
+			err := signature.VerifyVersion(test.version, signature.Trust{Keys: test.keys})
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
@@ -165,14 +165,14 @@ func TestVerifyArtifact(t *testing.T) {
 	if err != nil || string(again.Signature) != string(signed.Signature) {
 		t.Errorf("the same statement has another signature: %v", err)
 	}
-	if got, err := signature.VerifyArtifact(digest, nil, []signature.Signature{signed}, trusted); err != nil || got.Place != "registry.example.com/kafka" {
+	if got, err := signature.VerifyArtifact(digest, nil, []signature.Signature{signed}, signature.Trust{Keys: trusted}); err != nil || got.Place != "registry.example.com/kafka" {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if _, err := signature.VerifyArtifact(other, nil, []signature.Signature{signed}, trusted); err == nil || !strings.Contains(err.Error(), "another artifact") {
+	if _, err := signature.VerifyArtifact(other, nil, []signature.Signature{signed}, signature.Trust{Keys: trusted}); err == nil || !strings.Contains(err.Error(), "another artifact") {
 		t.Errorf("a signature is replayed: %v", err)
 	}
 	altered := signature.Signature{Payload: []byte(strings.Replace(string(signed.Payload), digest, other, 1)), Signature: signed.Signature}
-	if _, err := signature.VerifyArtifact(other, nil, []signature.Signature{altered}, trusted); err == nil {
+	if _, err := signature.VerifyArtifact(other, nil, []signature.Signature{altered}, signature.Trust{Keys: trusted}); err == nil {
 		t.Error("an altered payload counts")
 	}
 }
@@ -204,7 +204,7 @@ func TestVerifyArtifactCoversVersions(t *testing.T) {
 		"no digest":                    {map[string]string{"shop": ""}, []signature.Signature{about(map[string]string{"shop": ""})}, "was altered"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			_, err := signature.VerifyArtifact(digest, test.versions, test.signatures, trusted)
+			_, err := signature.VerifyArtifact(digest, test.versions, test.signatures, signature.Trust{Keys: trusted})
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
@@ -247,7 +247,7 @@ func TestSelection(t *testing.T) {
 	if got := signature.About(both, altered); len(got) != 0 || !signature.IsNamed(both, altered.Name) {
 		t.Errorf("%d signatures are about other content", len(got))
 	}
-	if got := signature.By(both, trusted); len(got) != 1 {
+	if got := signature.By(both, signature.Trust{Keys: trusted}); len(got) != 1 {
 		t.Errorf("%d signatures are by the key", len(got))
 	}
 }

@@ -3,8 +3,8 @@ package read
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,20 +15,22 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/signature"
+	"github.com/tandem-addons/tandem/pkg/core/signature/keyless"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Signatures verifies the signatures of OperatorVersions with the keys in a ConfigMap. It remembers the results, because thousands of Instances may run
+// Signatures verifies the signatures of OperatorVersions with the keys and identities in a ConfigMap. It remembers the results, because thousands of Instances may run
 // the same OperatorVersion. It is safe for concurrent use.
 type Signatures struct {
 	reader   client.Reader // of the ConfigMap
 	keys     types.NamespacedName
+	trusted  *lru.Cache // what the last version of the ConfigMap trusts
 	verified *lru.Cache
 }
 
-// NewSignatures returns a verifier with the keys in the ConfigMap of that name.
+// NewSignatures returns a verifier with the keys and identities in the ConfigMap of that name.
 func NewSignatures(reader client.Reader, keys types.NamespacedName) *Signatures {
-	return &Signatures{reader: reader, keys: keys, verified: lru.New(verificationLimit)}
+	return &Signatures{reader: reader, keys: keys, trusted: lru.New(1), verified: lru.New(verificationLimit)}
 }
 
 // verifiedSignature identifies a verification. The spec of an OperatorVersion is immutable; its annotation and the ConfigMap are not.
@@ -38,12 +40,24 @@ type verifiedSignature struct {
 	keys       string
 }
 
+// signatureVerdict is the result of a verification.
+type signatureVerdict struct {
+	problem string // empty if there is a signature
+	keyless bool   // whether a signature without a key does not count because no identity is trusted
+}
+
+// signers is what the ConfigMap trusts, with an identity of its version, and what is wrong with it.
+type signers struct {
+	signature.Trust
+	id, problem string
+}
+
 // Unsigned returns the OperatorVersions that lack a signature, of an Instance and of its child operators.
 func (s *Signatures) Unsigned(ctx context.Context, state install.Instance) ([]install.UnsignedVersion, error) {
 	if state.Version == nil {
 		return nil, nil
 	}
-	keys, id, problem, err := s.readKeys(ctx)
+	trusted, err := s.readSigners(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -60,51 +74,47 @@ func (s *Signatures) Unsigned(ctx context.Context, state install.Instance) ([]in
 			continue
 		}
 		met[version.UID] = true
-		if why := s.problemOf(version, keys, id); why != "" {
+		if verdict := s.verdictOf(version, trusted); verdict.problem != "" {
 			unsigned = append(unsigned, install.UnsignedVersion{
-				Name: client.ObjectKeyFromObject(version), Reason: why, Keys: s.keys, HasKeys: len(keys) > 0, KeysProblem: problem,
+				Name: client.ObjectKeyFromObject(version), Reason: verdict.problem, IsKeyless: verdict.keyless,
+				Keys: s.keys, HasKeys: !trusted.IsEmpty(), KeysProblem: trusted.problem,
 			})
 		}
 	}
 	return unsigned, nil
 }
 
-// problemOf returns why an OperatorVersion has no signature by one of the keys; empty if it has one.
-func (s *Signatures) problemOf(version *kudo.OperatorVersion, keys []signature.Key, id string) string {
-	of := verifiedSignature{uid: version.UID, annotation: sha256.Sum256([]byte(version.Annotations[kudo.AnnotationSignatures])), keys: id}
+// verdictOf verifies the signatures of an OperatorVersion.
+func (s *Signatures) verdictOf(version *kudo.OperatorVersion, trusted signers) signatureVerdict {
+	of := verifiedSignature{uid: version.UID, annotation: sha256.Sum256([]byte(version.Annotations[kudo.AnnotationSignatures])), keys: trusted.id}
 	if known, is := s.verified.Get(of); is {
-		return known.(string)
+		return known.(signatureVerdict)
 	}
-	why := ""
-	if err := signature.VerifyVersion(version, keys); err != nil {
-		why = err.Error()
+	verdict := signatureVerdict{}
+	if err := signature.VerifyVersion(version, trusted.Trust); err != nil {
+		verdict = signatureVerdict{err.Error(), errors.Is(err, signature.ErrKeyless)}
 	}
-	s.verified.Add(of, why)
-	return why
+	s.verified.Add(of, verdict)
+	return verdict
 }
 
-// readKeys returns the keys, an identity of the object that holds them, and what is wrong with it. Entries that are no keys count as absent, so that a
-// mistake in one does not keep packages with other keys from running.
-func (s *Signatures) readKeys(ctx context.Context) (keys []signature.Key, id, problem string, err error) {
+// readSigners returns what the ConfigMap trusts. Entries that are invalid count as absent, so that a mistake in one does not keep packages with other
+// keys from running.
+func (s *Signatures) readSigners(ctx context.Context) (signers, error) {
 	config := &corev1.ConfigMap{}
 	if err := s.reader.Get(ctx, s.keys, config); client.IgnoreNotFound(err) != nil {
-		return nil, "", "", fmt.Errorf("reading ConfigMap %s: %w", s.keys, err)
+		return signers{}, fmt.Errorf("reading ConfigMap %s: %w", s.keys, err)
 	} else if err != nil {
-		return nil, "", "it does not exist", nil
+		return signers{problem: "it does not exist"}, nil
 	}
-	var problems []string
-	for name, data := range config.Data {
-		found, err := signature.ParseKeys(name, []byte(data))
-		if err != nil {
-			problems = append(problems, err.Error())
-		}
-		keys = append(keys, found...)
+	id := string(config.UID) + "/" + config.ResourceVersion
+	if known, is := s.trusted.Get(id); is {
+		return known.(signers), nil
 	}
-	if len(problems) > 0 {
-		slices.Sort(problems)
-		problem = strings.Join(text.Limit(problems, maxKeyProblems, "more entries"), "; ")
-	}
-	return keys, string(config.UID) + "/" + config.ResourceVersion, problem, nil
+	trust, problems := keyless.ParseEntries(config.Data)
+	found := signers{Trust: trust, id: id, problem: strings.Join(text.Limit(problems, maxKeyProblems, "more entries"), "; ")}
+	s.trusted.Add(id, found)
+	return found, nil
 }
 
 // maxKeyProblems is the number of wrong entries of the ConfigMap that a message names.

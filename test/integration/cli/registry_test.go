@@ -107,8 +107,8 @@ var _ = Describe("packages in registries", func() {
 	expectSigned := func(ctx context.Context) {
 		GinkgoHelper()
 		for _, name := range []string{"shop-1.10-1.0.0", "cart-0.2.0"} {
-			Expect(signature.VerifyVersion(stored(ctx, name), own.keys)).To(Succeed())
-			Expect(signature.VerifyVersion(stored(ctx, name), newKeyFiles().keys)).NotTo(Succeed())
+			Expect(signature.VerifyVersion(stored(ctx, name), signature.Trust{Keys: own.keys})).To(Succeed())
+			Expect(signature.VerifyVersion(stored(ctx, name), signature.Trust{Keys: newKeyFiles().keys})).NotTo(Succeed())
 		}
 	}
 
@@ -143,12 +143,12 @@ var _ = Describe("packages in registries", func() {
 		succeed(run(ctx, "package", "sign", named, "--key", next.private))
 		succeed(run(ctx, "package", "push", place, "-n", namespace))
 		expectSigned(ctx)
-		Expect(signature.VerifyVersion(stored(ctx, "shop-1.10-1.0.0"), next.keys)).To(Succeed())
+		Expect(signature.VerifyVersion(stored(ctx, "shop-1.10-1.0.0"), signature.Trust{Keys: next.keys})).To(Succeed())
 	})
 
 	It("are signed without a registry, too, also after they were stored without a signature", func(ctx context.Context) {
 		succeed(run(ctx, "package", "push", shop, "-n", namespace))
-		Expect(signature.VerifyVersion(stored(ctx, "shop-1.10-1.0.0"), own.keys)).To(MatchError("it has no signature"))
+		Expect(signature.VerifyVersion(stored(ctx, "shop-1.10-1.0.0"), signature.Trust{Keys: own.keys})).To(MatchError("it has no signature"))
 		pushed := run(ctx, "package", "push", shop, "-n", namespace, "--sign-key", own.private)
 		succeed(pushed)
 		Expect(pushed.out).To(And(ContainSubstring("shop-1.10-1.0.0 signed\n"), ContainSubstring("cart-0.2.0 signed\n")))

@@ -19,6 +19,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/signature"
 	"github.com/tandem-addons/tandem/pkg/hub"
+	"github.com/tandem-addons/tandem/test/sigstore"
 )
 
 // packageSigner is a pair of keys.
@@ -123,6 +124,56 @@ var _ = Describe("A hub that requires signed packages", func() {
 		trust(ctx, next)
 		Eventually(resolvedOf(instance)).WithContext(ctx).Should(unsigned("none of its signatures was made with one of the keys"))
 		annotate(ctx, next.annotation(version))
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(resolved)
+	})
+
+	It("resolves an Instance whose package an identity has signed without a key, as long as the identity is trusted", func(ctx SpecContext) {
+		const issuer, workflow = "https://token.actions.githubusercontent.com", "https://github.com/example/packages/.github/workflows/release.yaml@refs/tags/v1.0.0"
+		trusted, stranger := sigstore.New(GinkgoTB()), sigstore.New(GinkgoTB())
+		digest := signature.ContentDigest(version)
+		payload, err := signature.Statement{Digest: digest, Versions: map[string]string{version.Name: digest}}.Payload()
+		Expect(err).NotTo(HaveOccurred())
+		value, err := signature.Encode([]signature.Signature{{Payload: payload, Bundle: trusted.Sign(payload, workflow, issuer)}})
+		Expect(err).NotTo(HaveOccurred())
+		annotate(ctx, value)
+		// set replaces the entries about identities in the ConfigMap; the key stays.
+		set := func(entries map[string]string) {
+			GinkgoHelper()
+			wanted := keys.DeepCopy()
+			wanted.Data = map[string]string{"a.pub": own.public}
+			maps.Copy(wanted.Data, entries)
+			Expect(server.Update(ctx, wanted)).To(Succeed())
+			keys = wanted
+		}
+		identity := func(subject string) string { return "- {issuer: " + issuer + ", " + subject + "}\n" }
+		root := string(trusted.Root())
+
+		By("trusting keys only")
+		trust(ctx, own)
+		instance := run(ctx)
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(unsigned("or trust the identity that signed it (entries trusted_root.json and identities.yaml of the ConfigMap)"))
+
+		By("trusting the identity, too")
+		set(map[string]string{"trusted_root.json": root, "identities.yaml": identity("subjectRegExp: 'https://github\\.com/example/packages/.*'")})
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(resolved)
+
+		By("trusting others")
+		for _, step := range []struct {
+			entries map[string]string
+			want    string
+		}{
+			{map[string]string{"trusted_root.json": root, "identities.yaml": identity("subject: other@example.com")}, `which is not trusted`},
+			{map[string]string{"trusted_root.json": string(stranger.Root()), "identities.yaml": identity("subject: '" + workflow + "'")}, "the bundle is invalid for the trust root"},
+			{map[string]string{"trusted_root.json": "{}", "identities.yaml": identity("subject: '" + workflow + "'")}, keys.Name + " (trusted_root.json is no trust root of Sigstore"},
+			{map[string]string{"trusted_root.json": root, "identities.yaml": identity("subjectRegExp: .*")}, keys.Name + ` (identities.yaml: identity 1: subjectRegExp ".*": it matches everyone`},
+			{map[string]string{"trusted_root.json": root}, keys.Name + " (trusted_root.json needs identities.yaml beside it"},
+		} {
+			set(step.entries)
+			Eventually(resolvedOf(instance)).WithContext(ctx).Should(unsigned(step.want))
+		}
+
+		By("signing with the key, while the identities are invalid")
+		annotate(ctx, own.annotation(version))
 		Eventually(resolvedOf(instance)).WithContext(ctx).Should(resolved)
 	})
 
