@@ -255,7 +255,7 @@ func TestChartHasTheVersionAndImagesOfTheRelease(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(metadata.Annotations["artifacthub.io/images"]), &listed); err != nil {
 		t.Fatal(err)
 	}
-	if metadata.AppVersion != "v1.2.3" || metadata.Annotations["artifacthub.io/prerelease"] != "false" || len(listed) != 2 ||
+	if metadata.AppVersion != "v1.2.3" || metadata.Annotations["artifacthub.io/prerelease"] != "false" || len(listed) != len(pods) ||
 		listed[0].Image != "registry.example.com/tandem/addon-manager:v1.2.3" || len(listed[0].Platforms) != 2 {
 		t.Errorf("metadata: %+v, images: %+v", metadata, listed)
 	}
