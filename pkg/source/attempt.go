@@ -36,7 +36,7 @@ type attempt struct {
 	network Network
 
 	guard    *guard
-	keys     []signature.Key
+	signers  signers
 	registry *oci.Client
 	charts   *registry.Client
 	// version and digest are what was found.
@@ -69,7 +69,7 @@ func (a *attempt) gather(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.keys, err = readKeys(ctx, a.live, a.source); err != nil {
+	if a.signers, err = readSigners(ctx, a.live, a.source); err != nil {
 		return err
 	}
 	if a.guard, err = newGuard(a.network, hosts, secret.authorities); err != nil {
@@ -246,7 +246,7 @@ func (a *attempt) findStored(ctx context.Context, reference string) (*kudo.Sourc
 		return nil, nil
 	}
 	isCurrent := func(id string) bool {
-		return slices.ContainsFunc(a.keys, func(k signature.Key) bool { return k.ID() == id })
+		return slices.ContainsFunc(a.signers.each, func(s signer) bool { return s.id == id })
 	}
 	if a.source.Spec.Verify != nil && !slices.ContainsFunc(stored.SignedBy, isCurrent) {
 		return nil, nil
@@ -307,30 +307,30 @@ func (a *attempt) check(found *bundle.Bundle, tag string) error {
 	return nil
 }
 
-// verify returns the signatures to store, and the IDs of the keys that have signed the package. If keys are required, these are the signatures by the keys only.
-func (a *attempt) verify(ctx context.Context, loader *bundle.Loader, found *bundle.Bundle) (bundle.Signatures, []string, error) {
+// verify returns the signatures to store, and the IDs of those who have signed the package. If signatures are required, only those by them are stored.
+func (a *attempt) verify(ctx context.Context, loader *bundle.Loader, pulled *bundle.Bundle) (bundle.Signatures, []string, error) {
 	all, err := loader.Signatures(ctx)
 	if err != nil || a.source.Spec.Verify == nil {
 		return bundle.Signatures{Found: all}, nil, err
 	}
-	digests, err := found.ContentDigests()
+	digests, err := pulled.ContentDigests()
 	if err == nil {
-		_, err = signature.VerifyArtifact(a.digest, digests, all, a.keys)
+		_, err = signature.VerifyArtifact(a.digest, digests, all, a.signers.Trust)
 	}
 	if err != nil {
 		return bundle.Signatures{}, nil, sourcing.Failed(kudo.ReasonVerificationFailed, err)
 	}
-	var signers []string
-	for _, key := range a.keys {
-		if _, err := signature.VerifyArtifact(a.digest, digests, all, []signature.Key{key}); err == nil && len(signers) < maxSigners {
-			signers = append(signers, key.ID())
+	var found []string
+	for _, s := range a.signers.each {
+		if _, err := signature.VerifyArtifact(a.digest, digests, all, s.Trust); err == nil && len(found) < maxSigners {
+			found = append(found, s.id)
 		}
 	}
-	slices.Sort(signers)
-	return bundle.Signatures{Found: signature.By(all, a.keys), Required: true}, slices.Compact(signers), nil
+	slices.Sort(found)
+	return bundle.Signatures{Found: signature.By(all, a.signers.Trust), Required: true}, slices.Compact(found), nil
 }
 
-// maxSigners limits the keys in the status.
+// maxSigners limits the signers in the status.
 const maxSigners = 16
 
 // store stores a package on the hub.

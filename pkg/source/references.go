@@ -2,10 +2,7 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/signature"
+	"github.com/tandem-addons/tandem/pkg/core/signature/keyless"
 	"github.com/tandem-addons/tandem/pkg/core/sourcing"
 	"github.com/tandem-addons/tandem/pkg/oci"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -80,25 +79,40 @@ func credentialsIn(secret *corev1.Secret) (oci.Credentials, error) {
 	return oci.Credentials{}, fmt.Errorf("its type is %s, not %s or %s", text.Quote(string(secret.Type)), corev1.SecretTypeDockerConfigJson, corev1.SecretTypeBasicAuth)
 }
 
-// readKeys returns the keys of which one must have signed the package; none if it need not be signed.
-func readKeys(ctx context.Context, live client.Reader, source *kudo.PackageSource) ([]signature.Key, error) {
+// signers are those of whom one must have signed a package.
+type signers struct {
+	signature.Trust
+	each []signer
+}
+
+// signer is one of them: a public key, or all identities. The ID of identities changes with them and with the trust root.
+type signer struct {
+	id string
+	signature.Trust
+}
+
+// readSigners returns who may have signed the package; none if it need not be signed.
+func readSigners(ctx context.Context, live client.Reader, source *kudo.PackageSource) (signers, error) {
 	if source.Spec.Verify == nil {
-		return nil, nil
+		return signers{}, nil
 	}
 	name := source.Spec.Verify.Keys.Name
 	config := &corev1.ConfigMap{}
 	if err := live.Get(ctx, types.NamespacedName{Namespace: source.Namespace, Name: name}, config); err != nil {
-		return nil, referenceFailure("ConfigMap", name, "spec.verify.keys", err)
+		return signers{}, referenceFailure("ConfigMap", name, "spec.verify.keys", err)
 	}
-	var keys []signature.Key
-	var invalid []error
-	for _, entry := range slices.Sorted(maps.Keys(config.Data)) {
-		found, err := signature.ParseKeys(entry, []byte(config.Data[entry]))
-		keys, invalid = append(keys, found...), append(invalid, err)
+	trust, problems := keyless.ParseEntries(config.Data)
+	if trust.IsEmpty() { // a mistake in one entry does not invalidate the others
+		return signers{}, sourcing.Failed(kudo.ReasonReferenceNotFound, fmt.Errorf("reading ConfigMap %q of spec.verify.keys: %s", name,
+			strings.Join(append(problems, "it contains no public key and no identity"), "; ")))
 	}
-	if len(keys) == 0 { // a mistake in one entry does not invalidate the others
-		err := errors.Join(append(invalid, errors.New("it contains no public key"))...)
-		return nil, sourcing.Failed(kudo.ReasonReferenceNotFound, fmt.Errorf("reading ConfigMap %q of spec.verify.keys: %w", name, err))
+	found := signers{Trust: trust}
+	for _, key := range trust.Keys {
+		found.each = append(found.each, signer{id: key.ID(), Trust: signature.Trust{Keys: []signature.Key{key}}})
 	}
-	return keys, nil
+	if trust.Identities != nil {
+		digest := content.DigestOf([]byte(config.Data[keyless.RootEntry] + "\n" + config.Data[keyless.IdentitiesEntry]))
+		found.each = append(found.each, signer{id: keyless.IdentitiesEntry + " " + digest, Trust: signature.Trust{Identities: trust.Identities}})
+	}
+	return found, nil
 }

@@ -17,7 +17,9 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/signature"
+	"github.com/tandem-addons/tandem/pkg/core/signature/keyless"
 	"github.com/tandem-addons/tandem/test/integration/environment"
+	"github.com/tandem-addons/tandem/test/sigstore"
 )
 
 // store creates an object that is deleted at the end of the spec.
@@ -88,8 +90,8 @@ var _ = Describe("A PackageSource with keys", func() {
 		Expect(stored.Status.Refused).To(BeEmpty())
 		version := &kudo.OperatorVersion{}
 		Expect(server.Get(ctx, client.ObjectKey{Namespace: packages, Name: "signed-1.0.0"}, version)).To(Succeed())
-		Expect(signature.VerifyVersion(version, []signature.Key{own.private.Public()})).To(Succeed())
-		Expect(signature.VerifyVersion(version, []signature.Key{other.private.Public()})).NotTo(Succeed(), "signatures by other keys are not stored")
+		Expect(signature.VerifyVersion(version, signature.Trust{Keys: []signature.Key{own.private.Public()}})).To(Succeed())
+		Expect(signature.VerifyVersion(version, signature.Trust{Keys: []signature.Key{other.private.Public()}})).NotTo(Succeed(), "signatures by other keys are not stored")
 
 		By("pulling a signed version, and then an unsigned higher one, which is not stored")
 		registry.push(ctx, "signed", "1.1.0", "1.1.0", "evil")
@@ -118,6 +120,37 @@ var _ = Describe("A PackageSource with keys", func() {
 		Expect(environment.Edit(ctx, server, keys, func(c *corev1.ConfigMap) { c.Data = map[string]string{"other.pub": newKeyPair().public} })).To(Succeed())
 		request(ctx, "rekeyed")
 		becomes(ctx, "rekeyed", kudo.ReasonVerificationFailed, "version 1.0.0")
+	}, SpecTimeout(timeout))
+
+	It("stores a package that an identity has signed without a key, and verifies it again when the identities change", func(ctx SpecContext) {
+		const issuer, subject = "https://token.actions.githubusercontent.com", "https://github.com/example/packages/.github/workflows/release.yaml@refs/tags/v1.0.0"
+		registry, trusted := newHost(), sigstore.New(GinkgoTB())
+		p := registry.push(ctx, "keyless", "1.0.0", "1.0.0", "a")
+		payload, err := signature.Statement{Place: p.reference.Host + "/" + p.reference.Repository, Digest: p.reference.Digest, Versions: p.digests}.Payload()
+		Expect(err).NotTo(HaveOccurred())
+		signed, err := keyless.NewSignature(payload, trusted.Sign(payload, subject, issuer))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(registry.client().Sign(ctx, p.reference, signed)).To(Succeed())
+		identities := func(subject string) map[string]string {
+			return map[string]string{keyless.RootEntry: string(trusted.Root()), keyless.IdentitiesEntry: "- {issuer: " + issuer + ", subject: '" + subject + "'}\n"}
+		}
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "keyless-keys"}, Data: identities("someone else")}
+		store(ctx, config)
+		run(registry.name)
+		follow(ctx, "keyless", kudo.SourcePackage{Reference: place(registry, "keyless"), Version: "1.x"}, func(s *kudo.PackageSource) {
+			s.Spec.Verify = &kudo.SourceVerification{Keys: kudo.LocalName{Name: "keyless-keys"}}
+		})
+		becomes(ctx, "keyless", kudo.ReasonVerificationFailed, "none of its signatures was made by one of the identities")
+		Expect(versions(ctx, "keyless")).To(BeEmpty())
+
+		Expect(environment.Edit(ctx, server, config, func(c *corev1.ConfigMap) { c.Data = identities(subject) })).To(Succeed())
+		request(ctx, "keyless")
+		stored := becomes(ctx, "keyless", kudo.ReasonStored, "keyless-1.0.0")
+		Expect(stored.Status.Artifact.SignedBy).To(ConsistOf(HavePrefix("identities.yaml sha256:")))
+
+		Expect(environment.Edit(ctx, server, config, func(c *corev1.ConfigMap) { c.Data = identities("someone else") })).To(Succeed())
+		request(ctx, "keyless")
+		becomes(ctx, "keyless", kudo.ReasonVerificationFailed, "version 1.0.0")
 	}, SpecTimeout(timeout))
 })
 

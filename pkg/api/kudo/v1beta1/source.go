@@ -172,7 +172,7 @@ type SourceArtifact struct {
 	// +kubebuilder:validation:MaxItems=100
 	Versions []string `json:"versions,omitempty"`
 
-	// signedBy lists the IDs of the public keys of spec.verify that have signed it.
+	// signedBy lists the IDs of the public keys of spec.verify that have signed it, and identities.yaml with a digest if one of the identities has.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -216,7 +216,7 @@ const (
 	ReasonHostNotAllowed = "HostNotAllowed"
 	// ReasonVersionNotFound means that no version is in the range.
 	ReasonVersionNotFound = "VersionNotFound"
-	// ReasonVerificationFailed means that none of the keys has signed the package.
+	// ReasonVerificationFailed means that none of the keys and identities has signed the package.
 	ReasonVerificationFailed = "VerificationFailed"
 	// ReasonInvalidPackage means that the package has errors.
 	ReasonInvalidPackage = "InvalidPackage"
