@@ -166,7 +166,7 @@ func (t trial) upgrade(ctx context.Context, to published) error {
 	return nil
 }
 
-// upgradeCluster applies the CustomResourceDefinitions in a file, and starts the program anew.
+// upgradeCluster applies the CustomResourceDefinitions in a file, and restarts the program.
 func (t trial) upgradeCluster(ctx context.Context, state sandbox.State, cluster sandbox.ClusterState, file, program string) error {
 	definitions, err := definitionsIn(file)
 	if err != nil {

@@ -211,7 +211,7 @@ func (l *Loader) ReadArchive(name string, content io.Reader) (source, error) {
 	return s, nil
 }
 
-// IsTarball reports whether the name of a file is that of a tarball.
+// IsTarball reports whether a file has the name of a tarball.
 func IsTarball(name string) bool {
 	return strings.HasSuffix(name, ".tgz") || strings.HasSuffix(name, ".tar.gz")
 }
