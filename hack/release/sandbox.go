@@ -59,7 +59,7 @@ func checkSandbox(ctx context.Context, p published) (err error) {
 
 // unpackPrograms writes the programs of a release for this machine into a folder.
 func (p published) unpackPrograms(folder string) error {
-	for _, pod := range pods {
+	for _, pod := range []string{"addon-manager", "addon-agent"} { // those that a sandbox runs
 		program, err := p.podProgram(pod)
 		if err != nil {
 			return fmt.Errorf("image %s of %s: %w", pod, p.version, err)

@@ -24,7 +24,12 @@ type ChartFetcher struct {
 	open    func() (*registry.Client, error)
 	client  *registry.Client
 	fetched map[catalog.Reference]*registry.Chart
+	// size is the number of bytes of all archives that were fetched.
+	size int
 }
+
+// roomForCharts limits the total size of the charts of a package, which may refer to many.
+const roomForCharts = 8 * chart.MaxArchiveBytes
 
 // Fetch returns a chart, which it fetches once.
 func (f *ChartFetcher) Fetch(ctx context.Context, ref catalog.Reference) (*registry.Chart, error) {
@@ -43,10 +48,14 @@ func (f *ChartFetcher) Fetch(ctx context.Context, ref catalog.Reference) (*regis
 		f.client, f.fetched = client, map[catalog.Reference]*registry.Chart{}
 	}
 	found, err := f.client.Fetch(ctx, ref)
-	if err == nil {
-		f.fetched[ref] = found
+	if err != nil {
+		return nil, err
 	}
-	return found, err
+	if f.size += len(found.Archive); f.size > roomForCharts {
+		return nil, fmt.Errorf("the charts that the package refers to have more than %d bytes in total", roomForCharts)
+	}
+	f.fetched[ref] = found
+	return found, nil
 }
 
 // pack returns the archive of the chart in a folder, with the dependencies that its folder charts lacks.

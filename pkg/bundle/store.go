@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,6 +26,8 @@ type Hub struct {
 	Namespace string
 	// FieldManager is the name under which objects are written.
 	FieldManager string
+	// KeepsEqual sends no request for an object that has the desired content already, whoever has written it.
+	KeepsEqual bool
 	// Report is called for each object with its kind as in messages (operatorversion), its name, and what happened: created, configured, unchanged,
 	// replaced, signed, or why it is not signed.
 	Report func(kind, name, did string) error
@@ -154,6 +157,15 @@ func (h *Hub) store(ctx context.Context, kind string, current, want client.Objec
 		return fmt.Errorf("converting %s %q: %w", kind, want.GetName(), err)
 	}
 	delete(content, "status")
+	if h.KeepsEqual && current.GetResourceVersion() != "" {
+		existing, err := runtime.DefaultUnstructuredConverter.ToUnstructured(current)
+		if err != nil {
+			return fmt.Errorf("converting %s %q: %w", kind, want.GetName(), err)
+		}
+		if delete(existing, "status"); contains(existing, content) {
+			return h.Report(kind, want.GetName(), "unchanged")
+		}
+	}
 	applied, err := apply.Object(ctx, h.Client, &unstructured.Unstructured{Object: content}, h.FieldManager)
 	if err != nil {
 		return fmt.Errorf("applying %s %q: %w", kind, want.GetName(), err)
@@ -166,4 +178,20 @@ func (h *Hub) store(ctx context.Context, kind string, current, want client.Objec
 		did = "unchanged"
 	}
 	return h.Report(kind, want.GetName(), did)
+}
+
+// contains reports whether an object has all fields of another one with the same values. The kind and what is empty do not count: the typed client drops them.
+func contains(existing, want map[string]any) bool {
+	for name, value := range want {
+		fields, isMap := value.(map[string]any)
+		found, isMapToo := existing[name].(map[string]any)
+		switch {
+		case name == "apiVersion" || name == "kind" || value == nil || isMap && len(fields) == 0:
+		case isMap && isMapToo && contains(found, fields):
+		case !isMap && equality.Semantic.DeepEqual(existing[name], value):
+		default:
+			return false
+		}
+	}
+	return true
 }

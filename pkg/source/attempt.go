@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/core/artifact"
 	"github.com/tandem-addons/tandem/pkg/core/catalog"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 	"github.com/tandem-addons/tandem/pkg/core/signature"
 	"github.com/tandem-addons/tandem/pkg/core/sourcing"
@@ -39,6 +42,8 @@ type attempt struct {
 	signers  signers
 	registry *oci.Client
 	charts   *registry.Client
+	// known identifies what the last attempt that succeeded has stored, and stored what this one has.
+	known, stored identities
 	// version and digest are what was found.
 	version, digest string
 }
@@ -55,6 +60,9 @@ func (a *attempt) run(ctx context.Context) (*kudo.SourceArtifact, error) {
 		stored, err = a.runChart(ctx)
 	} else {
 		stored, err = a.runPackage(ctx)
+	}
+	if err == nil {
+		a.stored, err = a.identify(ctx, stored.Versions)
 	}
 	return stored, a.explain(err)
 }
@@ -75,7 +83,7 @@ func (a *attempt) gather(ctx context.Context) error {
 	if a.guard, err = newGuard(a.network, hosts, secret.authorities); err != nil {
 		return sourcing.Failed(kudo.ReasonReferenceNotFound, err)
 	}
-	a.charts = registry.NewWith(a.guard, secret.credentials)
+	a.charts = registry.NewWith(a.guard.withoutRealms(), a.guard, secret.credentials)
 	a.registry, err = oci.New(oci.Options{
 		PlainHTTP: a.network.PlainHTTP, Timeout: sourcing.Timeout(a.source), Transport: a.guard, Credentials: &secret.credentials,
 	})
@@ -161,6 +169,7 @@ func (a *attempt) runChart(ctx context.Context) (*kudo.SourceArtifact, error) {
 	}
 	a.version, a.digest = fetched.Version, fetched.Digest
 	reference := fetched.From
+	reference, _, _ = strings.Cut(reference, "?") // it may be signed for a moment, and contain a secret
 	if !strings.Contains(reference, "@sha256:") {
 		reference += "@" + fetched.Digest
 	}
@@ -238,11 +247,12 @@ func (a *attempt) choose(ctx context.Context) (artifact.Reference, error) {
 	return ref, nil
 }
 
-// findStored returns the artifact of the status if it is the one at a reference, under the same spec, signed by one of the current keys, and if the hub still has
-// its OperatorVersions; nil if it has to be pulled.
+// findStored returns the artifact of the status if the last attempt has stored it from this reference under the same spec, signed by one of the current keys, and
+// if the hub still has its OperatorVersions; nil if it has to be pulled, as at the first attempt after a start.
 func (a *attempt) findStored(ctx context.Context, reference string) (*kudo.SourceArtifact, error) {
 	stored := a.source.Status.Artifact
-	if stored == nil || stored.Reference != reference || a.source.Status.ObservedGeneration != a.source.Generation {
+	ready := meta.FindStatusCondition(a.source.Status.Conditions, kudo.ConditionReady)
+	if stored == nil || stored.Reference != reference || ready == nil || ready.Reason != kudo.ReasonStored || ready.ObservedGeneration != a.source.Generation {
 		return nil, nil
 	}
 	isCurrent := func(id string) bool {
@@ -251,7 +261,20 @@ func (a *attempt) findStored(ctx context.Context, reference string) (*kudo.Sourc
 	if a.source.Spec.Verify != nil && !slices.ContainsFunc(stored.SignedBy, isCurrent) {
 		return nil, nil
 	}
-	for _, name := range stored.Versions {
+	var err error
+	if a.stored, err = a.identify(ctx, stored.Versions); err != nil || len(a.stored) == 0 || !maps.Equal(a.stored, a.known) {
+		return nil, err
+	}
+	return stored, nil
+}
+
+// identities identify OperatorVersions on the hub by their names: each with its uid, and with the signatures that it has.
+type identities map[string]string
+
+// identify returns the identities of OperatorVersions on the hub; none if one does not exist.
+func (a *attempt) identify(ctx context.Context, names []string) (identities, error) {
+	found := identities{}
+	for _, name := range names {
 		version := &metav1.PartialObjectMetadata{}
 		version.SetGroupVersionKind(kudo.GroupVersion.WithKind("OperatorVersion"))
 		err := a.live.Get(ctx, client.ObjectKey{Namespace: a.source.Namespace, Name: name}, version)
@@ -261,8 +284,9 @@ func (a *attempt) findStored(ctx context.Context, reference string) (*kudo.Sourc
 		case err != nil:
 			return nil, sourcing.Failed(kudo.ReasonStoreFailed, fmt.Errorf("reading OperatorVersion %q: %w", name, err))
 		}
+		found[name] = string(version.UID) + " " + content.DigestOf([]byte(version.Annotations[kudo.AnnotationSignatures]))
 	}
-	return stored, nil
+	return found, nil
 }
 
 // newLoader returns a loader that reaches only what the guard allows. Names of child operators are looked up on the hub.
@@ -271,14 +295,14 @@ func (a *attempt) newLoader(ctx context.Context) *bundle.Loader {
 		Versions:     func() ([]kudo.OperatorVersion, error) { return read.StoredVersions(ctx, a.live, a.source.Namespace) },
 		Registry:     func() (*oci.Client, error) { return a.registry, nil },
 		Repositories: func() (*registry.Client, error) { return a.charts, nil },
-		Transport:    a.guard,
+		Transport:    a.guard.withoutRealms(),
 	}
 }
 
 // hub returns the place where packages are stored.
 func (a *attempt) hub() *bundle.Hub {
 	return &bundle.Hub{
-		Client: a.live, Namespace: a.source.Namespace, FieldManager: FieldManager, Report: func(_, _, _ string) error { return nil },
+		Client: a.live, Namespace: a.source.Namespace, FieldManager: FieldManager, KeepsEqual: true, Report: func(_, _, _ string) error { return nil },
 	}
 }
 
@@ -318,6 +342,9 @@ func (a *attempt) verify(ctx context.Context, loader *bundle.Loader, pulled *bun
 		_, err = signature.VerifyArtifact(a.digest, digests, all, a.signers.Trust)
 	}
 	if err != nil {
+		if problems := a.signers.problems; len(problems) > 0 {
+			err = fmt.Errorf("%w; in the ConfigMap of spec.verify.keys: %s", err, text.List(problems, maxProblems))
+		}
 		return bundle.Signatures{}, nil, sourcing.Failed(kudo.ReasonVerificationFailed, err)
 	}
 	var found []string

@@ -103,9 +103,25 @@ func (n Network) isAllowed(address string) bool {
 	return slices.Contains(n.AllowHosts, strings.ToLower(address))
 }
 
-// RoundTrip sends a request.
+// RoundTrip sends a request of a registry's client, which may be for a token.
 func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
-	if err := g.check(request.URL); err != nil {
+	return g.send(request, true)
+}
+
+// withoutRealms returns a transport that does not reach the URLs of tokens: what is downloaded from a URL has no business there.
+func (g *guard) withoutRealms() http.RoundTripper { return downloads{g} }
+
+// downloads is the transport of downloads from URLs and repositories.
+type downloads struct{ *guard }
+
+// RoundTrip sends a request.
+func (d downloads) RoundTrip(request *http.Request) (*http.Response, error) {
+	return d.send(request, false)
+}
+
+// send sends a request, to the URL of a token only if that is asked for.
+func (g *guard) send(request *http.Request, tokens bool) (*http.Response, error) {
+	if err := g.check(request.URL, tokens); err != nil {
 		g.note(&g.denied, err)
 		return nil, err
 	}
@@ -127,9 +143,9 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 const maxStatus = 100
 
 // check returns an error unless a URL may be requested.
-func (g *guard) check(at *url.URL) error {
+func (g *guard) check(at *url.URL, tokens bool) error {
 	g.mu.Lock()
-	isRealm := g.realms[endpointOf(at)]
+	isRealm := tokens && g.realms[endpointOf(at)]
 	g.mu.Unlock()
 	if !isRealm {
 		if err := g.hosts.Check(at.Host); err != nil {

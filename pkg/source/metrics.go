@@ -39,11 +39,11 @@ func newMetrics() *metrics {
 		succeeded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "addon_package_source_success_timestamp_seconds",
 			Help: "Time of the last successful attempt of a PackageSource, in seconds since 1970. It does not exist before the first one since the program started.",
-		}, []string{"namespace", "name"}),
+		}, []string{"source_namespace", "name"}),
 		failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "addon_package_source_failing",
 			Help: "1 if the last attempt of a PackageSource failed, by the reason of condition Ready.",
-		}, []string{"namespace", "name", "reason"}),
+		}, []string{"source_namespace", "name", "reason"}),
 		eventsDropped: controller.EventsDropped(),
 	}
 }
@@ -93,5 +93,5 @@ func (m *metrics) forget(name types.NamespacedName) {
 }
 
 func labelsOf(name types.NamespacedName) prometheus.Labels {
-	return prometheus.Labels{"namespace": name.Namespace, "name": name.Name}
+	return prometheus.Labels{"source_namespace": name.Namespace, "name": name.Name}
 }

@@ -78,16 +78,16 @@ func (s *sources) reconcile(ctx context.Context, source *kudo.PackageSource) (ct
 	last := s.memory.get(name)
 	if sourcing.Wait(source, last.Memory, s.clock()) == 0 {
 		started := s.clock()
-		outcome, err := s.attempt(ctx, source)
+		outcome, stored, err := s.attempt(ctx, source, last.stored)
 		if err != nil { // the program stops, or the hub cannot be read
 			return ctrl.Result{}, err
 		}
-		last = remembered{last.Note(source, outcome.Failure, s.clock()), outcome}
+		last = remembered{last.Note(source, outcome.Failure, started, s.clock()), outcome, stored}
 		s.memory.set(name, last)
 		s.metrics.noteAttempt(source, outcome, s.clock().Sub(started), s.clock())
 	}
 	if !last.IsAbout(source) { // the spec has changed again within a moment
-		return ctrl.Result{RequeueAfter: sourcing.Wait(source, last.Memory, s.clock())}, nil
+		return ctrl.Result{RequeueAfter: max(time.Millisecond, sourcing.Wait(source, last.Memory, s.clock()))}, nil
 	}
 	s.metrics.noteState(source, last.outcome.Failure)
 	result, err := controller.RetryConflict(s.commit(ctx, source, sourcing.Status(source, last.outcome)))
@@ -98,23 +98,24 @@ func (s *sources) reconcile(ctx context.Context, source *kudo.PackageSource) (ct
 }
 
 // attempt pulls, verifies and stores the package of a source, within its timeout.
-func (s *sources) attempt(ctx context.Context, source *kudo.PackageSource) (sourcing.Outcome, error) {
+// known identifies what the last attempt that succeeded has stored; the result identifies what is stored now, empty after a failure.
+func (s *sources) attempt(ctx context.Context, source *kudo.PackageSource, known identities) (sourcing.Outcome, identities, error) {
 	limit := sourcing.Timeout(source)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	a := &attempt{source: source, live: s.live, network: s.network}
+	a := &attempt{source: source, live: s.live, network: s.network, known: known}
 	artifact, err := a.run(limited)
 	if ctx.Err() != nil {
-		return sourcing.Outcome{}, ctx.Err()
+		return sourcing.Outcome{}, nil, ctx.Err()
 	}
 	if err == nil {
-		return sourcing.Outcome{Artifact: artifact}, nil
+		return sourcing.Outcome{Artifact: artifact}, a.stored, nil
 	}
 	failure := sourcing.FailureOf(err)
 	if errors.Is(limited.Err(), context.DeadlineExceeded) {
 		failure = &sourcing.Failure{Reason: kudo.ReasonPullFailed, Err: fmt.Errorf("the attempt did not complete in %s: raise spec.timeout, or look at the registry", limit)}
 	}
-	return sourcing.Outcome{Failure: failure}, nil
+	return sourcing.Outcome{Failure: failure}, nil, nil
 }
 
 // commit writes the status of a source if it changes, and then emits an event if Ready has another reason.
@@ -155,6 +156,7 @@ const actionPull = "PullPackage"
 type remembered struct {
 	sourcing.Memory
 	outcome sourcing.Outcome
+	stored  identities
 }
 
 // memories are the last attempts of all sources.

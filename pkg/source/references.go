@@ -83,6 +83,8 @@ func credentialsIn(secret *corev1.Secret) (oci.Credentials, error) {
 type signers struct {
 	signature.Trust
 	each []signer
+	// problems are what is wrong with entries, beside those that are valid.
+	problems []string
 }
 
 // signer is one of them: a public key, or all identities. The ID of identities changes with them and with the trust root.
@@ -106,7 +108,7 @@ func readSigners(ctx context.Context, live client.Reader, source *kudo.PackageSo
 		return signers{}, sourcing.Failed(kudo.ReasonReferenceNotFound, fmt.Errorf("reading ConfigMap %q of spec.verify.keys: %s", name,
 			strings.Join(append(problems, "it contains no public key and no identity"), "; ")))
 	}
-	found := signers{Trust: trust}
+	found := signers{Trust: trust, problems: problems}
 	for _, key := range trust.Keys {
 		found.each = append(found.each, signer{id: key.ID(), Trust: signature.Trust{Keys: []signature.Key{key}}})
 	}

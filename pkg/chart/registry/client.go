@@ -44,6 +44,8 @@ type Client struct {
 	mirrors      []catalog.Mirror
 	indexes      map[string]catalog.Index
 	transport    http.RoundTripper
+	// registries is the transport for registries; transport if nil.
+	registries http.RoundTripper
 	password     func(context.Context, string) (username, password string, err error)
 }
 

@@ -19,6 +19,9 @@ import (
 // maxIndexBytes limits index.yaml.
 const maxIndexBytes = 32 << 20
 
+// maxIndexes limits the indexes that are kept, since each may be large.
+const maxIndexes = 8
+
 // errPlain is the error of a plain http URL in an index that was read over https.
 var errPlain = errors.New("the index was read over https, but the archive would be read over http, and the index has no digest of it")
 
@@ -75,6 +78,9 @@ func (c *Client) index(ctx context.Context, at repository) (catalog.Index, error
 	index, err := catalog.ParseIndex(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", withoutUser(at.URL), err)
+	}
+	if len(c.indexes) >= maxIndexes {
+		clear(c.indexes)
 	}
 	c.indexes[at.URL] = index
 	return index, nil

@@ -88,8 +88,12 @@ func (c *Client) open(place string) (*remote.Repository, error) {
 	if err != nil {
 		return nil, fmt.Errorf("oci://%s is no place in a registry: %w", text.Escape(place), err)
 	}
+	transport := c.registries
+	if transport == nil {
+		transport = c.transport
+	}
 	at.Client = &auth.Client{
-		Client: &http.Client{Transport: c.transport, Timeout: requestTimeout, CheckRedirect: oci.CheckRedirect}, Credential: c.credentials, Cache: auth.NewCache(),
+		Client: &http.Client{Transport: transport, Timeout: requestTimeout, CheckRedirect: oci.CheckRedirect}, Credential: c.credentials, Cache: auth.NewCache(),
 	}
 	at.PlainHTTP, at.TagListMaxPages = oci.IsLoopback(at.Reference.Host()), maxTagPages
 	return at, nil

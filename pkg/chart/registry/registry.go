@@ -52,10 +52,11 @@ func New() (*Client, error) {
 	}, nil
 }
 
-// NewWith returns a client that sends requests with a transport and credentials, and reads no files and variables of a user.
-func NewWith(transport http.RoundTripper, credentials oci.Credentials) *Client {
+// NewWith returns a client that sends requests to repositories with a transport, those to registries with another one, and with credentials. It reads no files and
+// variables of a user.
+func NewWith(transport, registries http.RoundTripper, credentials oci.Credentials) *Client {
 	return &Client{
-		credentials: credentials.Find(), password: credentials.Password, indexes: map[string]catalog.Index{}, transport: transport,
+		credentials: credentials.Find(), password: credentials.Password, indexes: map[string]catalog.Index{}, transport: transport, registries: registries,
 	}
 }
 

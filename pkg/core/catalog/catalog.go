@@ -130,6 +130,31 @@ func Highest(wanted string, versions []string) (string, error) {
 	return "", nil
 }
 
+// Strict returns the versions that are written as semantic versions: 20261129 is a date, and latest names what moves. Of those that differ only in their build
+// metadata, such as the appVersion of a package, the one with the highest metadata is first.
+func Strict(versions []string) []string {
+	var strict []string
+	for _, version := range versions {
+		if _, err := semver.StrictNewVersion(version); err == nil {
+			strict = append(strict, version)
+		}
+	}
+	slices.SortStableFunc(strict, func(a, b string) int { return compareMetadata(b, a) })
+	return strict
+}
+
+// compareMetadata compares the build metadata of two versions: as versions if both are, else as texts.
+func compareMetadata(a, b string) int {
+	_, a, _ = strings.Cut(a, "+")
+	_, b, _ = strings.Cut(b, "+")
+	one, err := semver.NewVersion(a)
+	other, err2 := semver.NewVersion(b)
+	if err == nil && err2 == nil {
+		return one.Compare(other)
+	}
+	return strings.Compare(a, b)
+}
+
 // Sorted returns at most so many of the versions, the highest first, without those that are none.
 func Sorted(versions []string, limit int) []string {
 	var sorted []string

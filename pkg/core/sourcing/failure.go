@@ -82,6 +82,7 @@ func (f *Failure) isAboutVersion() bool {
 // Choose returns the highest of the versions in a range.
 func Choose(wanted string, versions []string) (string, error) {
 	const shown = 5
+	versions = catalog.Strict(versions)
 	chosen, err := catalog.Highest(wanted, versions)
 	switch {
 	case err != nil:
@@ -91,7 +92,7 @@ func Choose(wanted string, versions []string) (string, error) {
 	}
 	highest := catalog.Sorted(versions, shown)
 	if len(highest) == 0 {
-		return "", Failed(kudo.ReasonVersionNotFound, errors.New("no tag is a version"))
+		return "", Failed(kudo.ReasonVersionNotFound, errors.New("no tag is a complete version, such as 1.2.3"))
 	}
 	for i := range highest {
 		highest[i] = text.Escape(text.Truncate(highest[i], maxVersion))

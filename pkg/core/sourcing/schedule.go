@@ -15,8 +15,9 @@ type Memory struct {
 	UID        types.UID
 	Generation int64
 	Request    string
-	// At is the end of the attempt.
-	At time.Time
+	// At is the end of the attempt, and Took how long it took.
+	At   time.Time
+	Took time.Duration
 	// Failures is the number of failed attempts since the last one that succeeded.
 	Failures int
 	// IsFinal is set if the last one fails again, until the spec, the keys or the registry change.
@@ -24,8 +25,8 @@ type Memory struct {
 }
 
 // Note returns the memory after an attempt.
-func (m Memory) Note(source *kudo.PackageSource, failure *Failure, now time.Time) Memory {
-	next := Memory{UID: source.UID, Generation: source.Generation, Request: RequestOf(source), At: now}
+func (m Memory) Note(source *kudo.PackageSource, failure *Failure, started, ended time.Time) Memory {
+	next := Memory{UID: source.UID, Generation: source.Generation, Request: RequestOf(source), At: ended, Took: ended.Sub(started)}
 	if failure == nil {
 		return next
 	}
@@ -46,6 +47,8 @@ const (
 	minDelay = 2 * time.Second
 	// firstRetryDelay is the time after the first failure. It doubles with each further one.
 	firstRetryDelay = 15 * time.Second
+	// restShare is how many times as long as a failed attempt a source rests after it: those whose registry hangs leave the others time.
+	restShare = 2
 	// jitterShare is the share of the interval that is added at most.
 	jitterShare = 10
 
@@ -79,7 +82,7 @@ func (m Memory) delay(source *kudo.PackageSource) time.Duration {
 	for i := 1; i < m.Failures && delay < interval; i++ {
 		delay *= 2
 	}
-	return min(delay, interval)
+	return max(min(delay, interval), restShare*m.Took)
 }
 
 const jitterParts = 100

@@ -175,26 +175,29 @@ func TestWait(t *testing.T) {
 func TestMemory(t *testing.T) {
 	now, source := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), newSource()
 	transient := &Failure{Reason: kudo.ReasonPullFailed, Err: errors.New("a")}
-	m := Memory{}.Note(source, transient, now).Note(source, transient, now)
+	m := Memory{}.Note(source, transient, now, now).Note(source, transient, now.Add(-time.Hour), now)
 	if m.Failures != 2 || m.IsFinal {
 		t.Errorf("got %+v", m)
 	}
-	if next := m.Note(newSource(func(s *kudo.PackageSource) { s.Generation++ }), transient, now); next.Failures != 1 {
+	if got := Wait(source, m, now); got != 2*time.Hour {
+		t.Errorf("after an attempt that took an hour, it rests for %s", got)
+	}
+	if next := m.Note(newSource(func(s *kudo.PackageSource) { s.Generation++ }), transient, now, now); next.Failures != 1 {
 		t.Errorf("another spec counts the failures of the former one: %+v", next)
 	}
-	if next := m.Note(source, nil, now); next.Failures != 0 || !next.At.Equal(now) {
+	if next := m.Note(source, nil, now, now); next.Failures != 0 || !next.At.Equal(now) {
 		t.Errorf("got %+v", next)
 	}
 }
 
 func TestChoose(t *testing.T) {
-	versions := []string{"1.0.0", "1.10.0+3.2", "1.9.0", "2.0.0-rc.1", "latest", "sha256-00.sig", "3.0.0"}
+	versions := []string{"20261129", "v9.0.0", "1.11.0-rc.1", "1.10.0+3.1", "1.0.0", "1.10.0+3.2", "1.9.0", "2.0.0-rc.1", "latest", "sha256-00.sig", "3.0.0"}
 	for wanted, want := range map[string]string{
 		">=1.0.0 <2":   "1.10.0+3.2",
 		"*":            "3.0.0",
 		">=2.0.0-0 <3": "2.0.0-rc.1",
 		"1.9":          "1.9.0",
-		">=4":          `VersionNotFound: no version is in the range ">=4": the highest are 3.0.0, 2.0.0-rc.1, 1.10.0+3.2, 1.9.0, 1.0.0`,
+		">=4":          `VersionNotFound: no version is in the range ">=4": the highest are 3.0.0, 2.0.0-rc.1, 1.11.0-rc.1, 1.10.0+3.2, 1.10.0+3.1`,
 		"latest":       `InvalidSource: the version "latest" is not a range of versions, such as >=1.0.0 <2`,
 	} {
 		got, err := Choose(wanted, versions)

@@ -262,6 +262,21 @@ var _ = Describe("A package that refers to another host", func() {
 		Expect(stored.Status.Artifact.Versions).To(Equal([]string{"guest-0.1.0", "referring-1.0.0"}))
 	}, SpecTimeout(timeout))
 
+	It("is refused at each further attempt, although its content was stored before", func(ctx SpecContext) {
+		registry, elsewhere := newHost(), newHost()
+		child := elsewhere.push(ctx, "visitor", "0.1.0", "0.1.0", "a")
+		registry.push(ctx, "unwelcome", "1.0.0", "1.0.0", "a", child.reference.String())
+		run(registry.name, elsewhere.name)
+		follow(ctx, "unwelcome", kudo.SourcePackage{Reference: place(registry, "unwelcome"), Version: "*"}, func(s *kudo.PackageSource) {
+			s.Spec.AllowedHosts = []string{elsewhere.name}
+		})
+		stored := becomes(ctx, "unwelcome", kudo.ReasonStored, "unwelcome-1.0.0")
+		Expect(environment.Edit(ctx, server, stored, func(s *kudo.PackageSource) { s.Spec.AllowedHosts = nil })).To(Succeed())
+		becomes(ctx, "unwelcome", kudo.ReasonHostNotAllowed, "spec.allowedHosts")
+		request(ctx, "unwelcome")
+		becomes(ctx, "unwelcome", kudo.ReasonHostNotAllowed, "spec.allowedHosts")
+	}, SpecTimeout(timeout))
+
 	It("at a URL is refused in the same way", func(ctx SpecContext) {
 		registry, elsewhere := newHost(), newHost()
 		run(registry.name, elsewhere.name)

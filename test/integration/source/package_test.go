@@ -125,6 +125,26 @@ var _ = Describe("A PackageSource", func() {
 		Expect(versions(ctx, "pinned")).To(ConsistOf("pinned-1.0.0"))
 	}, SpecTimeout(timeout))
 
+	It("reports a version on the hub that was replaced by another one, at each attempt", func(ctx SpecContext) {
+		registry := newHost()
+		registry.push(ctx, "replaced", "1.0.0", "1.0.0", "a")
+		run(registry.name)
+		follow(ctx, "replaced", kudo.SourcePackage{Reference: place(registry, "replaced"), Version: "*"})
+		becomes(ctx, "replaced", kudo.ReasonStored, "replaced-1.0.0")
+		version := &kudo.OperatorVersion{}
+		Expect(server.Get(ctx, client.ObjectKey{Namespace: packages, Name: "replaced-1.0.0"}, version)).To(Succeed())
+		Expect(server.Delete(ctx, version)).To(Succeed())
+		other := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: version.Name}, Spec: *version.Spec.DeepCopy()}
+		for name := range other.Spec.Templates {
+			other.Spec.Templates[name] += "\n# another one\n"
+		}
+		Expect(server.Create(ctx, other)).To(Succeed())
+		for range 2 {
+			request(ctx, "replaced")
+			becomes(ctx, "replaced", kudo.ReasonVersionConflict, "is immutable: raise operatorVersion")
+		}
+	}, SpecTimeout(timeout))
+
 	It("refuses a version of another name than its tag", func(ctx SpecContext) {
 		registry := newHost()
 		registry.push(ctx, "liar", "1.0.0", "9.9.9", "a")
