@@ -26,7 +26,7 @@ type Hub struct {
 	Namespace string
 	// FieldManager is the name under which objects are written.
 	FieldManager string
-	// KeepsEqual sends no request for an object that has the desired content already, whoever has written it.
+	// KeepsEqual sends no request for an object that has the desired content already, also if another writer has set it.
 	KeepsEqual bool
 	// Report is called for each object with its kind as in messages (operatorversion), its name, and what happened: created, configured, unchanged,
 	// replaced, signed, or why it is not signed.
@@ -183,13 +183,12 @@ func (h *Hub) store(ctx context.Context, kind string, current, want client.Objec
 // contains reports whether an object has all fields of another one with the same values. The kind and what is empty do not count: the typed client drops them.
 func contains(existing, want map[string]any) bool {
 	for name, value := range want {
+		if name == "apiVersion" || name == "kind" || value == nil {
+			continue
+		}
 		fields, isMap := value.(map[string]any)
-		found, isMapToo := existing[name].(map[string]any)
-		switch {
-		case name == "apiVersion" || name == "kind" || value == nil || isMap && len(fields) == 0:
-		case isMap && isMapToo && contains(found, fields):
-		case !isMap && equality.Semantic.DeepEqual(existing[name], value):
-		default:
+		found, _ := existing[name].(map[string]any)
+		if isMap && !contains(found, fields) || !isMap && !equality.Semantic.DeepEqual(existing[name], value) {
 			return false
 		}
 	}

@@ -39,11 +39,11 @@ func newMetrics() *metrics {
 		succeeded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "addon_package_source_success_timestamp_seconds",
 			Help: "Time of the last successful attempt of a PackageSource, in seconds since 1970. It does not exist before the first one since the program started.",
-		}, []string{"source_namespace", "name"}),
+		}, []string{"source"}),
 		failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "addon_package_source_failing",
 			Help: "1 if the last attempt of a PackageSource failed, by the reason of condition Ready.",
-		}, []string{"source_namespace", "name", "reason"}),
+		}, []string{"source", "reason"}),
 		eventsDropped: controller.EventsDropped(),
 	}
 }
@@ -74,7 +74,7 @@ func (m *metrics) noteAttempt(source *kudo.PackageSource, outcome sourcing.Outco
 	m.attempts.WithLabelValues(result).Inc()
 	m.seconds.Observe(took.Seconds())
 	if outcome.Failure == nil {
-		m.succeeded.WithLabelValues(source.Namespace, source.Name).Set(float64(now.Unix()))
+		m.succeeded.WithLabelValues(client.ObjectKeyFromObject(source).String()).Set(float64(now.Unix()))
 	}
 }
 
@@ -82,7 +82,7 @@ func (m *metrics) noteAttempt(source *kudo.PackageSource, outcome sourcing.Outco
 func (m *metrics) noteState(source *kudo.PackageSource, failure *sourcing.Failure) {
 	m.failing.DeletePartialMatch(labelsOf(client.ObjectKeyFromObject(source)))
 	if failure != nil {
-		m.failing.WithLabelValues(source.Namespace, source.Name, failure.Reason).Set(1)
+		m.failing.WithLabelValues(client.ObjectKeyFromObject(source).String(), failure.Reason).Set(1)
 	}
 }
 
@@ -93,5 +93,5 @@ func (m *metrics) forget(name types.NamespacedName) {
 }
 
 func labelsOf(name types.NamespacedName) prometheus.Labels {
-	return prometheus.Labels{"source_namespace": name.Namespace, "name": name.Name}
+	return prometheus.Labels{"source": name.String()}
 }

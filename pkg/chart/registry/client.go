@@ -46,7 +46,7 @@ type Client struct {
 	transport    http.RoundTripper
 	// registries is the transport for registries; transport if nil.
 	registries http.RoundTripper
-	password     func(context.Context, string) (username, password string, err error)
+	password   func(context.Context, string) (username, password string, err error)
 }
 
 // repository is an entry of Helm's repositories.yaml. Helm's own package for it would add a runtime of WebAssembly to the program, for plugins.
