@@ -19,17 +19,17 @@ const (
 	maxAnnotationBytes = 128 << 10
 )
 
-// Encode returns signatures as the value of the annotation kudo.AnnotationSignatures.
+// Encode returns signatures as the value of the annotation kudo.AnnotationSignatures. It returns a *LimitError if they are too many or too large.
 func Encode(signatures []Signature) (string, error) {
 	if len(signatures) > MaxSignatures {
-		return "", fmt.Errorf("the package has %d signatures, more than the limit of %d", len(signatures), MaxSignatures)
+		return "", &LimitError{Count: len(signatures), Limit: MaxSignatures}
 	}
 	encoded, err := json.Marshal(signatures)
 	if err != nil {
 		return "", fmt.Errorf("encoding signatures: %w", err)
 	}
 	if len(encoded) > maxAnnotationBytes {
-		return "", fmt.Errorf("the signatures have %d bytes, more than the limit of %d of an annotation", len(encoded), maxAnnotationBytes)
+		return "", &LimitError{Count: len(encoded), Limit: maxAnnotationBytes, InBytes: true}
 	}
 	return string(encoded), nil
 }
@@ -66,10 +66,16 @@ func Add(signatures []Signature, further ...Signature) ([]Signature, error) {
 	return all, nil
 }
 
-// LimitError is the error of too many signatures.
-type LimitError struct{ Count, Limit int }
+// LimitError is the error of too many signatures, or of signatures that have too many bytes.
+type LimitError struct {
+	Count, Limit int
+	InBytes      bool
+}
 
 func (e *LimitError) Error() string {
+	if e.InBytes {
+		return fmt.Sprintf("signatures of %d bytes are more than the limit of %d bytes", e.Count, e.Limit)
+	}
 	return fmt.Sprintf("%d signatures are more than the limit of %d", e.Count, e.Limit)
 }
 

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -226,6 +227,24 @@ func TestAddDropsNothing(t *testing.T) {
 	var limit *signature.LimitError
 	if _, err := signature.Add(numbered(0, 10), numbered(10, 11)...); !errors.As(err, &limit) || limit.Count != 11 {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestEncodeIsLimited checks that signatures that exceed a limit have an error by which a push leaves them out.
+func TestEncodeIsLimited(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		signatures []signature.Signature
+		want       string
+	}{
+		"too many":  {make([]signature.Signature, 11), "11 signatures are more than the limit of 10"},
+		"too large": {slices.Repeat([]signature.Signature{{Bundle: make([]byte, 10<<10)}}, 10), "signatures of 137021 bytes are more than the limit of 131072 bytes"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var limit *signature.LimitError
+			if _, err := signature.Encode(test.signatures); !errors.As(err, &limit) || limit.Error() != test.want {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
 	}
 }
 
