@@ -52,11 +52,13 @@ func Parse(annotation string) ([]Signature, error) {
 	return signatures, nil
 }
 
-// Add returns signatures with further ones, each once. None is dropped for another, because who added it is not known: too many are an error.
+// Add returns signatures with further ones, each once. None is dropped for another, because who added it is not known: too many are an error. Only the
+// rest of a signature without its bundle, which an earlier program leaves when it writes the annotation, is replaced with the whole one.
 func Add(signatures []Signature, further ...Signature) ([]Signature, error) {
 	all := slices.Clone(signatures)
 	for _, s := range further {
-		if !slices.ContainsFunc(all, func(other Signature) bool { return s.equal(other) }) {
+		all = slices.DeleteFunc(all, func(other Signature) bool { return s.completes(other) })
+		if !slices.ContainsFunc(all, func(other Signature) bool { return s.equal(other) || other.completes(s) }) {
 			all = append(all, s)
 		}
 	}
@@ -80,7 +82,17 @@ func (e *LimitError) Error() string {
 }
 
 func (s Signature) equal(other Signature) bool {
-	return bytes.Equal(s.Payload, other.Payload) && bytes.Equal(s.Signature, other.Signature) && bytes.Equal(s.Bundle, other.Bundle)
+	return s.signsLike(other) && bytes.Equal(s.Bundle, other.Bundle)
+}
+
+// completes reports whether a signature is another one with a bundle, which that lacks. What a key has signed counts with any bundle.
+func (s Signature) completes(other Signature) bool {
+	return s.signsLike(other) && len(s.Bundle) > 0 && len(other.Bundle) == 0
+}
+
+// signsLike reports whether two signatures are the same, without their bundles.
+func (s Signature) signsLike(other Signature) bool {
+	return bytes.Equal(s.Payload, other.Payload) && bytes.Equal(s.Signature, other.Signature)
 }
 
 // IsNamed reports whether one of the signatures names an OperatorVersion. They are not verified.

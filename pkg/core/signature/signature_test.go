@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/nacl/secretbox"
 	"golang.org/x/crypto/scrypt"
 
@@ -227,6 +228,39 @@ func TestAddDropsNothing(t *testing.T) {
 	var limit *signature.LimitError
 	if _, err := signature.Add(numbered(0, 10), numbered(10, 11)...); !errors.As(err, &limit) || limit.Count != 11 {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestAddRestoresBundles checks that a signature whose bundle an earlier program has erased does not stay beside the whole one.
+func TestAddRestoresBundles(t *testing.T) {
+	without := func(name string) signature.Signature {
+		return signature.Signature{Payload: []byte("payload"), Signature: []byte(name)}
+	}
+	with := func(name, bundle string) signature.Signature {
+		s := without(name)
+		s.Bundle = []byte(bundle)
+		return s
+	}
+	type list = []signature.Signature
+	for sentence, test := range map[string]struct{ existing, further, want list }{
+		"erased":                         {list{without("a"), without("b")}, list{with("a", "1")}, list{without("b"), with("a", "1")}},
+		"erased, and beside the whole":   {list{without("a"), with("a", "1")}, list{with("a", "1")}, list{with("a", "1")}},
+		"added by an earlier program":    {list{with("a", "1")}, list{without("a")}, list{with("a", "1")}},
+		"another bundle replaces none":   {list{with("a", "1")}, list{with("a", "2")}, list{with("a", "1"), with("a", "2")}},
+		"the same":                       {list{with("a", "1")}, list{with("a", "1")}, list{with("a", "1")}},
+		"another payload":                {list{{Payload: []byte("other"), Signature: []byte("a")}}, list{with("a", "1")}, list{{Payload: []byte("other"), Signature: []byte("a")}, with("a", "1")}},
+		"erased in a list that was full": {append(list{without("a")}, slices.Repeat(list{with("b", "1")}, 9)...), list{with("a", "1")}, append(slices.Repeat(list{with("b", "1")}, 9), with("a", "1"))},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			existing := slices.Clone(test.existing)
+			got, err := signature.Add(existing, test.further...)
+			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+			if diff := cmp.Diff(test.existing, existing); diff != "" {
+				t.Errorf("the arguments are changed (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
