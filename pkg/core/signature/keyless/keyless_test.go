@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -316,6 +317,7 @@ func TestParseRoot(t *testing.T) {
 		"without logs":                  {without("tlogs"), "trusted_root.json contains no transparency log"},
 		"without timestamp authorities": {without("timestampAuthorities"), ""},
 		"of another type":               {without("mediaType"), "trusted_root.json is no trust root of Sigstore"},
+		"two of them":                   {slices.Concat(root, []byte("\n"), root), "trusted_root.json is no trust root of Sigstore"},
 		"malformed":                     {root[:100], "trusted_root.json is no trust root of Sigstore"},
 		"empty":                         {nil, "trusted_root.json is no trust root of Sigstore"},
 		"too large":                     {bytes.Repeat([]byte(" "), keyless.MaxRootBytes+1), "has more than 262144 bytes"},
