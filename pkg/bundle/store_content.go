@@ -123,7 +123,7 @@ func (h *Hub) sign(ctx context.Context, version *kudo.OperatorVersion, s Signatu
 	}
 	err := h.addSignatures(ctx, stored, about)
 	if limit := (*signature.LimitError)(nil); errors.As(err, &limit) && !s.Required {
-		return h.Report("operatorversion", version.Name, "not signed: "+limit.Error()+"; --key FILE stores only those by its keys")
+		return h.Report("operatorversion", version.Name, "not signed: "+limit.Error()+"; --key or --certificate-identity stores only those that it trusts")
 	}
 	return err
 }

@@ -47,6 +47,29 @@ var (
 // workflow is the identity of a CI job.
 const workflow = "https://github.com/example/packages/.github/workflows/release.yaml@refs/tags/v1.0.0"
 
+// TestEmptyTrustFlags gives each flag about signatures without a value, like a script whose variables are unset: nothing is read or accepted.
+func TestEmptyTrustFlags(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	const identity = "--trusted-root=none.json --certificate-identity=a@example.com --certificate-oidc-issuer=https://a.example.com"
+	place := "oci://registry.invalid/packages/shop:1.0.0"
+	for _, command := range []string{"verify " + place, "push " + place, "push shop " + place, "pull " + place, "copy " + place + " " + place} {
+		for _, flag := range []string{
+			"--key", "--trusted-root", "--certificate-identity", "--certificate-identity-regexp", "--certificate-oidc-issuer", "--certificate-oidc-issuer-regexp",
+		} {
+			for _, others := range []string{"", " --key=none.pub", " " + identity} {
+				if strings.HasPrefix(command, "push shop") && others != "" { // refused for another reason
+					continue
+				}
+				args := "package " + command + others + " " + flag + "="
+				output, code := run(strings.Fields(args)...)
+				if code != ExitUsage || !strings.Contains(output, flag+" is empty") && !strings.Contains(output, "for a package that is stored on the hub") {
+					t.Errorf("%s: exit code %d\n%s", args, code, output)
+				}
+			}
+		}
+	}
+}
+
 // TestPackagesInRegistries pushes a package with a child to a registry, and runs each command for packages in registries.
 func TestPackagesInRegistries(t *testing.T) {
 	registrytest.Alone(t)
@@ -103,6 +126,7 @@ func TestPackagesInRegistries(t *testing.T) {
 		{"package-verify-other-root", ExitFailure, "verify oci://FIRST/packages/shop:1.0.0 --key other.pub --trusted-root stranger.json --certificate-identity ci@example.com --certificate-oidc-issuer https://accounts.example.com"},
 		{"package-verify-everyone", ExitFailure, "verify oci://FIRST/packages/shop:1.0.0 --trusted-root root.json --certificate-identity-regexp .* --certificate-oidc-issuer https://accounts.example.com"},
 		{"package-verify-no-root", ExitUsage, "verify oci://FIRST/packages/shop:1.0.0 --certificate-identity evil@example.com"},
+		{"package-verify-empty", ExitUsage, "verify oci://FIRST/packages/shop:1.0.0 --trusted-root= --certificate-identity= --certificate-oidc-issuer="},
 		{"package-verify-keyless", ExitFailure, "verify oci://FIRST/packages/shop:1.0.0 --key other.pub"},
 		{"", ExitOK, "pull oci://FIRST/packages/shop:1.0.0 WORKFLOW -o keyless.tgz"},
 		{"package-copy-untrusted", ExitFailure, "copy oci://FIRST/packages/shop oci://SECOND/copies/shop --key other.pub"},

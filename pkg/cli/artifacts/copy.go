@@ -45,7 +45,7 @@ func NewCmdCopy(f *hubclient.Factory, runF func(context.Context, *CopyOptions) e
 			if o.to.Digest != "" {
 				return terminal.Usagef(cmd, "TARGET must not have a digest: that of the source is kept")
 			}
-			if err := o.trust.Check(); err != nil {
+			if err := o.trust.Check(cmd); err != nil {
 				return terminal.Usagef(cmd, "%v", err)
 			}
 			return runF(cmd.Context(), o)

@@ -46,7 +46,7 @@ func NewCmdPull(f *hubclient.Factory, runF func(context.Context, *PullOptions) e
 			if o.from, err = artifact.Parse(args[0]); err != nil {
 				return terminal.Usagef(cmd, "%v", err)
 			}
-			if err := o.trust.Check(); err != nil {
+			if err := o.trust.Check(cmd); err != nil {
 				return terminal.Usagef(cmd, "%v", err)
 			}
 			return runF(cmd.Context(), o)

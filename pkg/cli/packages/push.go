@@ -74,7 +74,7 @@ func NewCmdPush(f *hubclient.Factory, runF func(context.Context, *PushOptions) e
 			case o.to == nil && o.overwrite:
 				return terminal.Usagef(cmd, "--overwrite is for tags in registries: an OperatorVersion is immutable")
 			}
-			if err := o.trust.Check(); err != nil {
+			if err := o.trust.Check(cmd); err != nil {
 				return terminal.Usagef(cmd, "%v", err)
 			}
 			if o.to != nil && artifact.IsReference(o.name) {

@@ -52,7 +52,7 @@ func NewCmdVerify(f *hubclient.Factory, runF func(context.Context, *VerifyOption
 		Args: terminal.Exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
-			if err := o.trust.Check(); err != nil {
+			if err := o.trust.Check(cmd); err != nil {
 				return terminal.Usagef(cmd, "%v", err)
 			}
 			return runF(cmd.Context(), o)

@@ -3,6 +3,7 @@ package registries
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -35,8 +36,29 @@ func (f *TrustFlags) IsSet() bool { return len(f.keys) > 0 || f.hasIdentity() ||
 // hasIdentity reports whether a flag about an identity is set.
 func (f *TrustFlags) hasIdentity() bool { return f.identity != keyless.Identity{} }
 
-// Check returns an error if flags are missing.
-func (f *TrustFlags) Check() error {
+// Check returns an error if flags of a command are empty or missing. An empty one is an unset variable of a script: without the error, nothing would be
+// required.
+func (f *TrustFlags) Check(cmd *cobra.Command) error {
+	for _, flag := range []struct {
+		name    string
+		isEmpty bool
+	}{
+		{"key", slices.Contains(f.keys, "")},
+		{"trusted-root", f.root == ""},
+		{"certificate-identity", f.identity.Subject == ""},
+		{"certificate-identity-regexp", f.identity.SubjectRegExp == ""},
+		{"certificate-oidc-issuer", f.identity.Issuer == ""},
+		{"certificate-oidc-issuer-regexp", f.identity.IssuerRegExp == ""},
+	} {
+		if flag.isEmpty && cmd.Flags().Changed(flag.name) {
+			return fmt.Errorf("--%s is empty: set its value, or remove the flag", flag.name)
+		}
+	}
+	return f.checkComplete()
+}
+
+// checkComplete returns an error if flags are missing.
+func (f *TrustFlags) checkComplete() error {
 	subject, issuer := f.identity.Subject+f.identity.SubjectRegExp, f.identity.Issuer+f.identity.IssuerRegExp
 	if (f.hasIdentity() || f.root != "") && (subject == "" || issuer == "" || f.root == "") {
 		return errors.New("a signature without a key needs --trusted-root, --certificate-identity and --certificate-oidc-issuer (or --certificate-identity-regexp " +

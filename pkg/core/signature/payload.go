@@ -40,7 +40,8 @@ type Signature struct {
 	Payload []byte `json:"payload"`
 	// Signature is the signature of the payload: ECDSA over its SHA-256, in ASN.1.
 	Signature []byte `json:"signature"`
-	// Bundle is Sigstore's bundle that proves who has signed the payload without a key; empty if it was signed with one. Programs of before it ignore it.
+	// Bundle is Sigstore's bundle that proves who has signed the payload without a key; empty if it was signed with one. Programs of before it
+	// neither read nor keep it.
 	Bundle []byte `json:"bundle,omitempty"`
 }
 

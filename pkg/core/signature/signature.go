@@ -19,17 +19,17 @@ const (
 	maxAnnotationBytes = 128 << 10
 )
 
-// Encode returns signatures as the value of the annotation kudo.AnnotationSignatures.
+// Encode returns signatures as the value of the annotation kudo.AnnotationSignatures. It returns a *LimitError if they are too many or too large.
 func Encode(signatures []Signature) (string, error) {
 	if len(signatures) > MaxSignatures {
-		return "", fmt.Errorf("the package has %d signatures, more than the limit of %d", len(signatures), MaxSignatures)
+		return "", &LimitError{Count: len(signatures), Limit: MaxSignatures}
 	}
 	encoded, err := json.Marshal(signatures)
 	if err != nil {
 		return "", fmt.Errorf("encoding signatures: %w", err)
 	}
 	if len(encoded) > maxAnnotationBytes {
-		return "", fmt.Errorf("the signatures have %d bytes, more than the limit of %d of an annotation", len(encoded), maxAnnotationBytes)
+		return "", &LimitError{Count: len(encoded), Limit: maxAnnotationBytes, InBytes: true}
 	}
 	return string(encoded), nil
 }
@@ -52,11 +52,13 @@ func Parse(annotation string) ([]Signature, error) {
 	return signatures, nil
 }
 
-// Add returns signatures with further ones, each once. None is dropped for another, because who added it is not known: too many are an error.
+// Add returns signatures with further ones, each once. None is dropped for another, because who added it is not known: too many are an error. Only the
+// rest of a signature without its bundle, which an earlier program leaves when it writes the annotation, is replaced with the whole one.
 func Add(signatures []Signature, further ...Signature) ([]Signature, error) {
 	all := slices.Clone(signatures)
 	for _, s := range further {
-		if !slices.ContainsFunc(all, func(other Signature) bool { return s.equal(other) }) {
+		all = slices.DeleteFunc(all, func(other Signature) bool { return s.completes(other) })
+		if !slices.ContainsFunc(all, func(other Signature) bool { return s.equal(other) || other.completes(s) }) {
 			all = append(all, s)
 		}
 	}
@@ -66,15 +68,31 @@ func Add(signatures []Signature, further ...Signature) ([]Signature, error) {
 	return all, nil
 }
 
-// LimitError is the error of too many signatures.
-type LimitError struct{ Count, Limit int }
+// LimitError is the error of too many signatures, or of signatures that have too many bytes.
+type LimitError struct {
+	Count, Limit int
+	InBytes      bool
+}
 
 func (e *LimitError) Error() string {
+	if e.InBytes {
+		return fmt.Sprintf("signatures of %d bytes are more than the limit of %d bytes", e.Count, e.Limit)
+	}
 	return fmt.Sprintf("%d signatures are more than the limit of %d", e.Count, e.Limit)
 }
 
 func (s Signature) equal(other Signature) bool {
-	return bytes.Equal(s.Payload, other.Payload) && bytes.Equal(s.Signature, other.Signature) && bytes.Equal(s.Bundle, other.Bundle)
+	return s.signsLike(other) && bytes.Equal(s.Bundle, other.Bundle)
+}
+
+// completes reports whether a signature is another one with a bundle, which that lacks. What a key has signed counts with any bundle.
+func (s Signature) completes(other Signature) bool {
+	return s.signsLike(other) && len(s.Bundle) > 0 && len(other.Bundle) == 0
+}
+
+// signsLike reports whether two signatures are the same, without their bundles.
+func (s Signature) signsLike(other Signature) bool {
+	return bytes.Equal(s.Payload, other.Payload) && bytes.Equal(s.Signature, other.Signature)
 }
 
 // IsNamed reports whether one of the signatures names an OperatorVersion. They are not verified.

@@ -9,9 +9,11 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/nacl/secretbox"
 	"golang.org/x/crypto/scrypt"
 
@@ -226,6 +228,57 @@ func TestAddDropsNothing(t *testing.T) {
 	var limit *signature.LimitError
 	if _, err := signature.Add(numbered(0, 10), numbered(10, 11)...); !errors.As(err, &limit) || limit.Count != 11 {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestAddRestoresBundles checks that a signature whose bundle an earlier program has erased does not stay beside the whole one.
+func TestAddRestoresBundles(t *testing.T) {
+	without := func(name string) signature.Signature {
+		return signature.Signature{Payload: []byte("payload"), Signature: []byte(name)}
+	}
+	with := func(name, bundle string) signature.Signature {
+		s := without(name)
+		s.Bundle = []byte(bundle)
+		return s
+	}
+	type list = []signature.Signature
+	for sentence, test := range map[string]struct{ existing, further, want list }{
+		"erased":                         {list{without("a"), without("b")}, list{with("a", "1")}, list{without("b"), with("a", "1")}},
+		"erased, and beside the whole":   {list{without("a"), with("a", "1")}, list{with("a", "1")}, list{with("a", "1")}},
+		"added by an earlier program":    {list{with("a", "1")}, list{without("a")}, list{with("a", "1")}},
+		"another bundle replaces none":   {list{with("a", "1")}, list{with("a", "2")}, list{with("a", "1"), with("a", "2")}},
+		"the same":                       {list{with("a", "1")}, list{with("a", "1")}, list{with("a", "1")}},
+		"another payload":                {list{{Payload: []byte("other"), Signature: []byte("a")}}, list{with("a", "1")}, list{{Payload: []byte("other"), Signature: []byte("a")}, with("a", "1")}},
+		"erased in a list that was full": {append(list{without("a")}, slices.Repeat(list{with("b", "1")}, 9)...), list{with("a", "1")}, append(slices.Repeat(list{with("b", "1")}, 9), with("a", "1"))},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			existing := slices.Clone(test.existing)
+			got, err := signature.Add(existing, test.further...)
+			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+			if diff := cmp.Diff(test.existing, existing); diff != "" {
+				t.Errorf("the arguments are changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestEncodeIsLimited checks that signatures that exceed a limit have an error by which a push leaves them out.
+func TestEncodeIsLimited(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		signatures []signature.Signature
+		want       string
+	}{
+		"too many":  {make([]signature.Signature, 11), "11 signatures are more than the limit of 10"},
+		"too large": {slices.Repeat([]signature.Signature{{Bundle: make([]byte, 10<<10)}}, 10), "signatures of 137021 bytes are more than the limit of 131072 bytes"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var limit *signature.LimitError
+			if _, err := signature.Encode(test.signatures); !errors.As(err, &limit) || limit.Error() != test.want {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
 	}
 }
 

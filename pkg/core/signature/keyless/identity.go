@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 )
@@ -63,6 +64,11 @@ func (i Identity) compile() (identity, error) {
 		return identity{}, err
 	}
 	subject, err := newPattern("subject", i.Subject, i.SubjectRegExp)
+	if err == nil && subject.expression != nil {
+		if subject.literals, err = subjectLiterals(i.SubjectRegExp); err != nil {
+			err = fmt.Errorf("subjectRegExp %s: %w", quote(i.SubjectRegExp), err)
+		}
+	}
 	return identity{issuer, subject}, err
 }
 
@@ -70,13 +76,15 @@ func (i Identity) compile() (identity, error) {
 type pattern struct {
 	source     string
 	expression *regexp.Regexp // nil for a text
+	literals   []literal      // of an expression for subjects
 }
 
 func (p pattern) matches(value string) bool {
 	if p.expression == nil {
 		return p.source == value
 	}
-	return p.expression.MatchString(value)
+	fits := func(l literal) bool { return l.fits(value) }
+	return p.expression.MatchString(value) && (p.literals == nil || slices.ContainsFunc(p.literals, fits))
 }
 
 // newPattern returns the pattern of a field, which has a value or a regular expression.
@@ -95,7 +103,7 @@ func newPattern(field, value, expression string) (pattern, error) {
 	if err != nil {
 		return pattern{}, fmt.Errorf("%sRegExp %s: %w", field, quote(expression), err)
 	}
-	return pattern{expression, compiled}, nil
+	return pattern{source: expression, expression: compiled}, nil
 }
 
 // compileWhole compiles a regular expression (RE2) that matches whole texts only.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -190,6 +191,9 @@ func TestIdentities(t *testing.T) {
 		"a longer subject":                         {keyless.Identity{Issuer: actions, SubjectRegExp: `https://github\.com/example/packages`}, workflow, actions, "which is not trusted"},
 		"a longer issuer":                          {keyless.Identity{IssuerRegExp: `https://token\.actions\.githubusercontent\.com`, Subject: workflow}, workflow, actions + ".evil.example.com", "which is not trusted"},
 		"an alternative is anchored, too":          {keyless.Identity{Issuer: actions, SubjectRegExp: `https://a\.example\.com|https://b\.example\.com`}, "https://b.example.com.evil.example.com", actions, "which is not trusted"},
+		"a ref like an address":                    {keyless.Identity{Issuer: actions, SubjectRegExp: `.*@example\.com`}, "https://github.com/evil/x/.github/workflows/x.yml@refs/heads/x@example.com", actions, "which is not trusted"},
+		"an address":                               {keyless.Identity{Issuer: actions, SubjectRegExp: `.*@example\.com`}, "a@example.com", actions, ""},
+		"another case":                             {keyless.Identity{Issuer: actions, SubjectRegExp: `(?i)https://github\.com/Example/.*`}, workflow, actions, ""},
 		"lines do not anchor":                      {keyless.Identity{Issuer: actions, SubjectRegExp: `(?m)^https://a\.example\.com$`}, "https://a.example.com\nhttps://evil.example.com", actions, "not trusted"},
 		"a prefix is no match":                     {keyless.Identity{Issuer: actions, Subject: "https://github.com/example"}, workflow, actions, "which is not trusted"},
 		"without a subject":                        {keyless.Identity{Issuer: actions}, workflow, actions, "subject and subjectRegExp are missing: an identity needs both an issuer and a subject"},
@@ -215,6 +219,61 @@ func TestIdentities(t *testing.T) {
 			expect(t, err, test.want)
 		})
 	}
+}
+
+// TestSubjectExpressionsNameAnOrganization refuses expressions that trust accounts of any organization, in spite of a narrow look.
+func TestSubjectExpressionsNameAnOrganization(t *testing.T) {
+	const organization, domain = "https://HOST/ORGANIZATION/", "@DOMAIN"
+	for sentence, test := range map[string]struct{ expression, want string }{
+		"a workflow of every repository": {`https://github.com/[^/]+/[^/]+/\.github/workflows/release\.ya?ml@refs/(heads/main|tags/v.+)`, organization},
+		"a repository of that name":      {`https://github\.com/.+/packages/.*`, organization},
+		"a pipeline of every project":    {`https://gitlab\.com/[a-z]+/.*//\.gitlab-ci\.yml@refs/heads/main`, organization},
+		"the beginning of a name":        {`https://github\.com/example.*`, organization},
+		"an organization of every host":  {`https://[^/]+/example/.*`, organization},
+		"an organization, or any":        {`https://github\.com/(example|.*)/packages/.*`, organization},
+		"an organization, or none":       {`https://github\.com/(example/)?packages.*`, organization},
+		"a repeated name":                {`https://github\.com/(example)*/.*/x`, organization},
+		"one of many characters":         {`https://github\.com/[a-z0-9]/.*`, organization},
+		"a dot that is a wildcard":       {`https://github.com/example/.*`, `(write \. for a dot)`},
+		"an address at every domain":     {`release@.*`, domain},
+		"an address at a domain or more": {`release@example\.com.*`, domain},
+		"a part of a domain":             {`release@.*\.com`, domain},
+		"an @ without a domain":          {`release.*@`, domain},
+		"an address without a domain":    {`release.*`, domain},
+		"a ref":                          {`.*@refs/heads/main`, organization},
+		"one of the alternatives":        {`https://github\.com/example/.*|release@.*`, domain},
+
+		"an organization":                         {`https://github\.com/example/.*`, ""},
+		"an organization, without regard of case": {`(?i)https://github\.com/Example/.*`, ""},
+		"an anchored one":                         {`^https://github\.com/example/.*$`, ""},
+		"one of two organizations":                {`https://github\.com/(example|other)/packages/.*`, ""},
+		"two alternatives":                        {`https://github\.com/a/.*|https://gitlab\.com/b/.*`, ""},
+		"one of two letters":                      {`https://github\.com/example[12]/.*`, ""},
+		"an optional suffix":                      {`https://github\.com/examples?/.*`, ""},
+		"a dot for a dot":                         {`https://github\.com/example/packages/\.github/workflows/release\.yaml@refs/tags/v.*`, ""},
+		"one subject":                             {`https://github\.com/example`, ""},
+		"a group of an own instance":              {`https://gitlab\.example\.com/group/.*`, ""},
+		"addresses at a domain":                   {`[a-z]+@example\.com`, ""},
+		"addresses at two domains":                {`.*@example\.(com|org)`, ""},
+		"workflows and addresses":                 {`https://github\.com/example/.*|.*@example\.com`, ""},
+		"users of an issuer":                      {`.*!oidc\.example\.com`, ""},
+		"a trust domain of SPIFFE":                {`spiffe://example\.com/.*`, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			_, err := keyless.ParseIdentities("identities.yaml", identities(t, keyless.Identity{Issuer: actions, SubjectRegExp: test.expression}))
+			expect(t, err, test.want)
+		})
+	}
+}
+
+// identities returns the file with an identity.
+func identities(t *testing.T, identity keyless.Identity) []byte {
+	t.Helper()
+	encoded, err := json.Marshal([]keyless.Identity{identity})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encoded
 }
 
 func TestParseIdentities(t *testing.T) {
@@ -258,6 +317,7 @@ func TestParseRoot(t *testing.T) {
 		"without logs":                  {without("tlogs"), "trusted_root.json contains no transparency log"},
 		"without timestamp authorities": {without("timestampAuthorities"), ""},
 		"of another type":               {without("mediaType"), "trusted_root.json is no trust root of Sigstore"},
+		"two of them":                   {slices.Concat(root, []byte("\n"), root), "trusted_root.json is no trust root of Sigstore"},
 		"malformed":                     {root[:100], "trusted_root.json is no trust root of Sigstore"},
 		"empty":                         {nil, "trusted_root.json is no trust root of Sigstore"},
 		"too large":                     {bytes.Repeat([]byte(" "), keyless.MaxRootBytes+1), "has more than 262144 bytes"},
