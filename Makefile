@@ -114,7 +114,7 @@ addonassets := $${TANDEM_ADDON_ASSETS:-$$($(addons))}
 # The suites of integration tests, which require a control plane. The slowest ones are first, with several processes each.
 large := agent hub cluster delivery policy cli
 suites := $(large) $(filter-out $(large),$(patsubst test/integration/%/suite_test.go,%,$(wildcard test/integration/*/suite_test.go)))
-procs-agent := 3
+procs-agent := 5
 procs-hub := 3
 procs-cluster := 2
 procs-policy := 2
