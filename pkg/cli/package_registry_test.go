@@ -139,6 +139,7 @@ func TestPackagesInRegistries(t *testing.T) {
 		{"package-mirror-dry-run", ExitOK, "mirror oci://FIRST/packages/shop:1.0.0 oci://SECOND/other --dry-run"},
 		{"package-mirror-tag", ExitUsage, "mirror oci://FIRST/packages/shop:1.0.0 oci://SECOND/mirror:1.0.0"},
 		{"", ExitOK, "verify oci://SECOND/mirror/packages/shop:1.0.0 --key own.pub"},
+		{"package-push-empty-key", ExitUsage, "push changed/shop oci://FIRST/packages/shop --overwrite --sign-key="},
 		{"package-push-registry-signed", ExitOK, "push changed/shop oci://FIRST/packages/shop --overwrite --sign-key other.key"},
 		{"", ExitOK, "verify oci://FIRST/packages/shop:1.0.0 --key other.pub"},
 		{"package-push-stack", ExitOK, "push stack oci://FIRST/packages/stack"},

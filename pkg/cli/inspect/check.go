@@ -31,8 +31,8 @@ func NewCmdCheck(f *hubclient.Factory, runF func(context.Context, *CheckOptions)
 		Use:   "check",
 		Short: "Check the hub, addon-manager, the agents and your permissions",
 		Long: "Check whether the hub responds and has the definitions, webhooks and policies of Tandem, whether addon-manager renews its Lease,\n" +
-			"whether the agents are in contact and run the same version as addon-manager, whether the clocks agree, what is suspended, and which\n" +
-			"commands your user may run.\n\n" +
+			"whether the agents are in contact and run the same version as addon-manager, whether the clocks agree, what is suspended, whether\n" +
+			"PackageSources are ready, and which commands your user may run.\n\n" +
 			"Start here if something does not work. What your user may not read is reported as unknown. The command exits with 1 if a check\n" +
 			"has failed; warnings and unknown results do not count as failures. It contacts only the hub, and changes nothing.",
 		Example: "  kubectl addon check\n" +

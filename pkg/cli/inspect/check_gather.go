@@ -20,6 +20,7 @@ import (
 
 	"github.com/tandem-addons/tandem/manifests"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/console/check"
 	"github.com/tandem-addons/tandem/pkg/console/read"
@@ -55,6 +56,7 @@ func observe(ctx context.Context, f *hubclient.Factory, h hubclient.Hub, where h
 		return found, err
 	}
 	found.Suspensions = observeSuspensions(ctx, h, found.Namespace, clusters)
+	found.Sources = observeSources(ctx, h)
 	found.Now = h.Now()
 	return found, nil
 }
@@ -224,4 +226,21 @@ func addClusters(ctx context.Context, h hubclient.Hub, agents map[string]check.A
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// observeSources reads all PackageSources.
+func observeSources(ctx context.Context, h hubclient.Hub) check.Sources {
+	var found check.Sources
+	list, err := h.Lists(kudo.GroupVersion.WithKind("PackageSource"))
+	if err == nil {
+		err = hubclient.Each(ctx, list, metav1.NamespaceAll, func(s *kudo.PackageSource) {
+			found.Sources = append(found.Sources, check.Source{
+				Namespace: s.Namespace, Name: s.Name, Created: s.CreationTimestamp.Time, Suspended: s.Spec.Suspend, Conditions: s.Status.Conditions,
+			})
+		})
+	}
+	if !meta.IsNoMatchError(err) {
+		found.Problem = err
+	}
+	return found
 }

@@ -71,6 +71,8 @@ func NewCmdPush(f *hubclient.Factory, runF func(context.Context, *PushOptions) e
 			switch {
 			case o.to != nil && o.trust.IsSet():
 				return terminal.Usagef(cmd, "--key and --trusted-root are for a package that is stored on the hub: to sign one in a registry, set --sign-key")
+			case o.signKey == "" && cmd.Flags().Changed("sign-key"):
+				return terminal.Usagef(cmd, "--sign-key is empty: set its value, or remove the flag")
 			case o.to == nil && o.overwrite:
 				return terminal.Usagef(cmd, "--overwrite is for tags in registries: an OperatorVersion is immutable")
 			}

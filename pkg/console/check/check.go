@@ -1,5 +1,5 @@
 // Package check judges what `kubectl addon check` observes of a hub: the API server, the CRDs, the admission rules, addon-manager, the agents,
-// what is suspended, and the permissions of the user. It is pure and touches no cluster.
+// what is suspended, the PackageSources, and the permissions of the user. It is pure and touches no cluster.
 package check
 
 import (
@@ -19,7 +19,7 @@ type Report struct {
 func Judge(o Observations) Report {
 	findings := hub(o)
 	if findings[0].Level != Failed {
-		for _, judge := range []func(Observations) []Finding{clock, definitions, admission, leader, version, agents, suspensions, permissions} {
+		for _, judge := range []func(Observations) []Finding{clock, definitions, admission, leader, version, agents, suspensions, sources, permissions} {
 			findings = append(findings, judge(o)...)
 		}
 	}

@@ -135,6 +135,29 @@ func TestJudge(t *testing.T) {
 		"suspensions that may not be read": {func(o *Observations) {
 			o.Suspensions.Problems = []Unread{{"ConfigMap tandem-suspend in namespace tandem-system", errForbidden}}
 		}, []string{"unknown suspensions: unknown: forbidden: your user may not read ConfigMap tandem-suspend in namespace tandem-system"}},
+		"PackageSources without problems": {func(o *Observations) {
+			o.Sources.Sources = []Source{
+				{Namespace: "addon-packages", Name: "kafka", Conditions: readySource(metav1.ConditionTrue, "Stored")},
+				{Namespace: "addon-packages", Name: "new", Created: now.Add(-6 * time.Minute)},
+			}
+		}, nil},
+		"PackageSources with problems": {func(o *Observations) {
+			for _, name := range []string{"d", "c", "b", "a"} {
+				o.Sources.Sources = append(o.Sources.Sources, Source{Namespace: "addon-packages", Name: name, Conditions: readySource(metav1.ConditionFalse, "PullFailed")})
+			}
+			o.Sources.Sources = append(o.Sources.Sources,
+				Source{Namespace: "elsewhere", Name: "old", Created: now.Add(-7 * time.Minute)},
+				Source{Namespace: "a", Name: "z", Conditions: readySource(metav1.ConditionFalse, "x\x1b[2J\n✓")},
+				Source{Namespace: "a", Name: "y", Suspended: true, Conditions: readySource(metav1.ConditionFalse, "Suspended")})
+		}, []string{
+			"warning sources: 1 PackageSource is not followed by any package-controller: elsewhere/old: check whether it runs, and with --namespaces that include theirs | " +
+				"kubectl get pods -A -l app.kubernetes.io/name=package-controller",
+			"warning sources: 5 PackageSources are not ready: a/z (x^[[2J ✓), addon-packages/a (PullFailed), addon-packages/b (PullFailed) and 2 more | " +
+				"kubectl describe packagesource z -n a",
+			"warning sources: 1 PackageSource is suspended by spec.suspend: a/y | kubectl describe packagesource y -n a",
+		}},
+		"PackageSources that may not be read": {func(o *Observations) { o.Sources.Problem = errForbidden }, []string{
+			"unknown sources: unknown: forbidden: your user may not read PackageSources"}},
 		"a user who may not enable": {func(o *Observations) {
 			o.Permissions.Namespace, o.Permissions.Reviewed[5].Allowed = "cluster1", false
 		}, []string{"warning permissions: your user may not create managedclusteraddons (enable) in namespace cluster1: " +
@@ -209,4 +232,9 @@ func TestNeededPermissionsAreDistinct(t *testing.T) {
 			t.Errorf("%+v is listed twice", one)
 		}
 	}
+}
+
+// readySource returns the conditions of a PackageSource.
+func readySource(status metav1.ConditionStatus, reason string) []metav1.Condition {
+	return []metav1.Condition{{Type: "Ready", Status: status, Reason: reason}}
 }

@@ -25,6 +25,7 @@ type Observations struct {
 	Manager                Manager
 	Agents                 Agents
 	Suspensions            Suspensions
+	Sources                Sources
 	Permissions            Permissions
 }
 
@@ -102,6 +103,22 @@ type Suspended struct{ Cluster, Name string }
 type Unread struct {
 	What string
 	Err  error
+}
+
+// Sources are the PackageSources of the hub.
+type Sources struct {
+	Sources []Source
+	Problem error
+}
+
+// Source is a PackageSource.
+type Source struct {
+	Namespace, Name string
+	Created         time.Time
+	Suspended       bool
+	Conditions      []metav1.Condition
+	// reason is the reason of a condition Ready that is False.
+	reason string
 }
 
 // Permissions are the reviewed permissions of the user. Namespace is where those of namespaced resources were reviewed; empty for all namespaces.

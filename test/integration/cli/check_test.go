@@ -17,6 +17,7 @@ import (
 
 	"github.com/tandem-addons/tandem/manifests"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
@@ -153,12 +154,17 @@ var _ = Describe("check", func() {
 		silent.Labels[addonv1alpha1.LabelVersion] = "v0.0.1"
 		Expect(own.Patch(ctx, silent, client.Merge)).To(Succeed())
 		Expect(own.Create(ctx, managedCluster("cluster2"))).To(Succeed())
+		source := &kudo.PackageSource{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "web"}}
+		source.Spec.Package = &kudo.SourcePackage{Reference: "oci://registry.example.com/web", Tag: "stable"}
+		source.Spec.Suspend = true
+		Expect(own.Create(ctx, source)).To(Succeed())
 
 		checked := run(ctx, "check")
 		Expect(checked.err).To(MatchError("2 checks failed"))
 		Expect(checked.out).To(And(
 			MatchRegexp(`(?m)^✗ +admission +missing on the hub: ValidatingAdmissionPolicyBinding tandem-children; `),
 			MatchRegexp(`(?m)^✗ +agents +addon-agent of cluster cluster1 has not renewed its Lease for up to 120m: `),
+			MatchRegexp(`(?m)^! +sources +1 PackageSource is suspended by spec\.suspend: cluster1/web\n +kubectl describe packagesource web -n cluster1$`),
 			MatchRegexp(`(?m)^! +agents +no addon-agent of cluster cluster2 has ever contacted the hub: `),
 			MatchRegexp(`(?m)^! +agents +addon-manager is v0.0.0, and addon-agent of cluster cluster1 has another version: `)))
 		one := run(ctx, "check", "--cluster", "cluster2")

@@ -68,6 +68,33 @@ var _ = Describe("A PackageSource of a chart", func() {
 		Expect(stored.Status.Artifact.Reference).To(HaveSuffix("/charts/stall@" + digest))
 	}, SpecTimeout(timeout))
 
+	It("replaces content on the hub that was altered, after a start", func(ctx SpecContext) {
+		registry := newHost()
+		registrytest.Push(GinkgoTB(), registry.name+"/charts/stand:1.0.0", newChart("stand", "1.0.0"))
+		_, stop := run(registry.name)
+		followChart(ctx, "stand", kudo.SourceChart{Repository: "oci://" + registry.name + "/charts", Name: "stand", Version: "1.0.0"})
+		becomes(ctx, "stand", kudo.ReasonStored, "OperatorVersion stand-1.0.0 is stored")
+		stop()
+
+		version := &kudo.OperatorVersion{}
+		Expect(server.Get(ctx, client.ObjectKey{Namespace: packages, Name: "stand-1.0.0"}, version)).To(Succeed())
+		name := content.Name(version.Name, version.Spec.Content[0].Parts[0])
+		stored := &kudo.OperatorContent{}
+		Expect(server.Get(ctx, client.ObjectKey{Namespace: packages, Name: name}, stored)).To(Succeed())
+		altered := content.New(version, []byte("other"))
+		altered.Name, altered.Digest = stored.Name, stored.Digest
+		Expect(server.Delete(ctx, stored)).To(Succeed())
+		Expect(server.Create(ctx, altered)).To(Succeed())
+
+		run(registry.name)
+		Eventually(func(g Gomega) {
+			now := &kudo.OperatorContent{}
+			g.Expect(server.Get(ctx, client.ObjectKey{Namespace: packages, Name: name}, now)).To(Succeed())
+			g.Expect(now.Data).To(Equal(stored.Data))
+		}).Should(Succeed())
+		becomes(ctx, "stand", kudo.ReasonStored, "OperatorVersion stand-1.0.0 is stored")
+	}, SpecTimeout(timeout))
+
 	It("sends the password of a repository to its host, and to no other to which its index refers", func(ctx SpecContext) {
 		archives := map[string][]byte{"kiosk-1.0.0.tgz": newChart("kiosk", "1.0.0")}
 		elsewhere := newHostOf(registrytest.Repository(archives))

@@ -177,6 +177,22 @@ var _ = Describe("A PackageSource", func() {
 		Consistently(ctx, func() []string { return versions(ctx, "rest") }).Should(ConsistOf("rest-1.0.0"))
 	}, SpecTimeout(timeout))
 
+	It("follows the last of several changes, although two attempts are seconds apart", func(ctx SpecContext) {
+		registry := newHost()
+		for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
+			registry.push(ctx, "quick", version, version, "a")
+		}
+		run(registry.name)
+		follow(ctx, "quick", kudo.SourcePackage{Reference: place(registry, "quick"), Version: "1.0.0"})
+		becomes(ctx, "quick", kudo.ReasonStored, "quick-1.0.0")
+		for _, version := range []string{"1.1.0", "1.2.0", "1.1.0"} {
+			Expect(environment.Edit(ctx, server, read(ctx, "quick"), func(s *kudo.PackageSource) {
+				s.Spec.Package.Version, s.Annotations = version, map[string]string{kudo.AnnotationReconcileAt: version}
+			})).To(Succeed())
+		}
+		Expect(becomes(ctx, "quick", kudo.ReasonStored, "quick-1.1.0").Status.LastHandledReconcileAt).To(Equal("1.1.0"))
+	}, SpecTimeout(timeout))
+
 	It("stores child packages of its own registry first", func(ctx SpecContext) {
 		registry := newHost()
 		child := registry.push(ctx, "child", "0.1.0", "0.1.0", "a")
