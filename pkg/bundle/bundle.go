@@ -80,10 +80,12 @@ type Loader struct {
 	Registry func() (*oci.Client, error)
 	// Repositories returns the client of repositories and registries of charts; nil for one with the credentials of the user's Helm and docker.
 	Repositories func() (*registry.Client, error)
+	// Room limits the content of all tarballs together, and the archives of all charts that are fetched, each in bytes; 0 for what a command may load.
+	Room int64
 	// Transport sends the requests for packages at URLs; nil for the default one.
 	Transport http.RoundTripper
-	// Pulled are the packages that were pulled from registries, by their references.
-	Pulled map[string]*oci.Pulled
+	// Pulled are the references, with digests, of the packages that were pulled from registries, by the references that named them.
+	Pulled map[string]artifact.Reference
 
 	http      *http.Client
 	Fetcher   ChartFetcher
@@ -111,8 +113,9 @@ func (l *Loader) LoadBundle(ctx context.Context, name string) (*Bundle, error) {
 
 // Begin forgets what was loaded before. The methods that load a package by its name call it.
 func (l *Loader) Begin() {
-	l.http, l.downloads, l.room, l.met = httpClient(l.Transport), map[tarball]download{}, roomForArchives, map[string]*Member{}
-	l.Pulled = map[string]*oci.Pulled{}
+	l.http, l.downloads, l.met = httpClient(l.Transport), map[tarball]download{}, map[string]*Member{}
+	l.room, l.Fetcher.room = cmp.Or(l.Room, roomForArchives), l.Room
+	l.Pulled = map[string]artifact.Reference{}
 	l.Fetcher.open = l.Repositories
 	if l.Registry == nil {
 		l.Registry = sync.OnceValues(func() (*oci.Client, error) { return oci.New(oci.Options{}) })

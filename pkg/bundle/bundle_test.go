@@ -390,6 +390,27 @@ func TestTarballsTogetherAreBounded(t *testing.T) {
 	}
 }
 
+// A package may refer to a hundred tarballs: what was found to be too much is not downloaded, too.
+func TestNothingIsDownloadedAfterTheLimit(t *testing.T) {
+	dir := t.TempDir()
+	bundletest.WritePackage(t, filepath.Join(dir, "zz"), "1.0.0")
+	content := bundletest.TarballOf(t, filepath.Join(dir, "zz"))
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests++
+		if _, err := w.Write(content); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	parent := filepath.Join(dir, "parent")
+	bundletest.WritePackage(t, parent, "1.0.0", "package: "+server.URL+"/1.tgz", "package: "+server.URL+"/2.tgz", "package: "+server.URL+"/3.tgz")
+	_, problems := load(t, &Loader{Room: 1}, parent)
+	if requests != 1 || len(problems) != 3 || !strings.Contains(problems[2], "the required tarballs contain more than 1 bytes in total") {
+		t.Errorf("%d requests, %q", requests, problems)
+	}
+}
+
 // Apache, for example, sends a tarball as a tar file with the encoding gzip to clients that accept it.
 func TestDownloadTakesTarballsAsTheyAre(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "zz")

@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -24,8 +25,8 @@ type ChartFetcher struct {
 	open    func() (*registry.Client, error)
 	client  *registry.Client
 	fetched map[catalog.Reference]*registry.Chart
-	// size is the number of bytes of all archives that were fetched.
-	size int
+	// size is the number of bytes of all archives that were fetched. room limits it, unless it is 0.
+	size, room int64
 }
 
 // roomForCharts limits the total size of the charts of a package, which may refer to many.
@@ -47,15 +48,18 @@ func (f *ChartFetcher) Fetch(ctx context.Context, ref catalog.Reference) (*regis
 		}
 		f.client, f.fetched = client, map[catalog.Reference]*registry.Chart{}
 	}
-	found, err := f.client.Fetch(ctx, ref)
-	if err != nil {
-		return nil, err
+	room := cmp.Or(f.room, roomForCharts)
+	if f.size <= room {
+		found, err := f.client.Fetch(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		if f.size += int64(len(found.Archive)); f.size <= room {
+			f.fetched[ref] = found
+			return found, nil
+		}
 	}
-	if f.size += len(found.Archive); f.size > roomForCharts {
-		return nil, fmt.Errorf("the charts that the package refers to have more than %d bytes in total", roomForCharts)
-	}
-	f.fetched[ref] = found
-	return found, nil
+	return nil, fmt.Errorf("the charts that the package refers to have more than %d bytes in total", room)
 }
 
 // pack returns the archive of the chart in a folder, with the dependencies that its folder charts lacks.

@@ -18,7 +18,7 @@ func (l *Loader) Signatures(ctx context.Context) ([]signature.Signature, error) 
 		if err != nil {
 			return nil, err
 		}
-		found, err := registry.Signatures(ctx, l.Pulled[name].Reference)
+		found, err := registry.Signatures(ctx, l.Pulled[name])
 		if err != nil {
 			return nil, err
 		}
@@ -30,24 +30,24 @@ func (l *Loader) Signatures(ctx context.Context) ([]signature.Signature, error) 
 // VerifySignature returns the digest of the package at a reference to a registry. It returns an error unless it and the content of each
 // OperatorVersion in the bundle have a trusted signature.
 func (l *Loader) VerifySignature(ctx context.Context, b *Bundle, name string, trust signature.Trust) (string, error) {
-	pulled := l.Pulled[name]
-	if pulled == nil {
+	pulled, found := l.Pulled[name]
+	if !found {
 		return "", fmt.Errorf("signatures are verified for packages in registries (oci://HOST/PATH): %s has none", text.Word(name))
 	}
 	registry, err := l.Registry()
 	if err != nil {
 		return "", err
 	}
-	found, err := registry.Signatures(ctx, pulled.Reference)
+	signatures, err := registry.Signatures(ctx, pulled)
 	if err != nil {
 		return "", err
 	}
 	digests, err := b.ContentDigests()
 	if err == nil {
-		_, err = signature.VerifyArtifact(pulled.Reference.Digest, digests, found, trust)
+		_, err = signature.VerifyArtifact(pulled.Digest, digests, signatures, trust)
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", pulled.Reference, err)
+		return "", fmt.Errorf("%s: %w", pulled, err)
 	}
-	return pulled.Reference.Digest, nil
+	return pulled.Digest, nil
 }

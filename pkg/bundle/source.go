@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -202,13 +203,17 @@ func (l *Loader) ReadArchive(name string, content io.Reader) (source, error) {
 		return source{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if l.room -= size; l.room < 0 {
-		return source{}, fmt.Errorf("%s: the required tarballs contain more than %d bytes in total", name, roomForArchives)
+		return source{}, l.roomError(name)
 	}
 	s := source{Name: name, Archive: files, folder: "."}
 	if inner := operatorFolders(files); len(inner) == 1 {
 		s.Name, s.folder = name+"/"+inner[0], inner[0]
 	}
 	return s, nil
+}
+
+func (l *Loader) roomError(name string) error {
+	return fmt.Errorf("%s: the required tarballs contain more than %d bytes in total", name, cmp.Or(l.Room, roomForArchives))
 }
 
 // IsTarball reports whether the name of a file ends like a tarball.
@@ -314,6 +319,9 @@ func (l *Loader) download(ctx context.Context, address, digest string) (source, 
 
 // unpack downloads and unpacks a tarball.
 func (l *Loader) unpack(ctx context.Context, t tarball) (source, error) {
+	if l.room < 0 {
+		return source{}, l.roomError(ShownURL(t.address))
+	}
 	content, err := l.fetchTarball(ctx, t.address)
 	if err != nil {
 		return source{}, err
@@ -362,6 +370,6 @@ func (l *Loader) fetchTarball(ctx context.Context, address string) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	l.Pulled[address] = pulled
+	l.Pulled[address] = pulled.Reference
 	return pulled.Tarball, nil
 }

@@ -289,6 +289,9 @@ func (a *attempt) identify(ctx context.Context, names []string) (identities, err
 	return found, nil
 }
 
+// roomOfAttempt limits what the tarballs of an attempt contain, in bytes, and its charts: an attempt needs about six times as much memory.
+const roomOfAttempt = 64 << 20
+
 // newLoader returns a loader that reaches only what the guard allows. Names of child operators are looked up on the hub.
 func (a *attempt) newLoader(ctx context.Context) *bundle.Loader {
 	return &bundle.Loader{
@@ -296,6 +299,7 @@ func (a *attempt) newLoader(ctx context.Context) *bundle.Loader {
 		Registry:     func() (*oci.Client, error) { return a.registry, nil },
 		Repositories: func() (*registry.Client, error) { return a.charts, nil },
 		Transport:    a.guard.withoutRealms(),
+		Room:         roomOfAttempt,
 	}
 }
 

@@ -132,7 +132,7 @@ func (m *mirror) copyAll(ctx context.Context, charts []*registry.Chart, images [
 
 // copyPackage copies a package that was pulled, with its signatures.
 func (m *mirror) copyPackage(ctx context.Context, place string) error {
-	from := m.reader.Pulled(place).Reference
+	from := m.reader.Pulled(place)
 	to := artifact.PackageMirror(from, m.to)
 	if place == m.from.String() {
 		_, name := cutLast(from.Repository)

@@ -96,7 +96,7 @@ func runSign(ctx context.Context, o *SignOptions) error {
 	if err != nil {
 		return err
 	}
-	ref := o.reader.Pulled(o.place.String()).Reference
+	ref := o.reader.Pulled(o.place.String())
 	if ref.Place() != o.place.Place() {
 		return fmt.Errorf("%s was read from the mirror %s that %s names: sign the package there, or unset the variable", o.place, ref.Place(), registry.MirrorsVariable)
 	}

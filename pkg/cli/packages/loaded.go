@@ -18,6 +18,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/chart/registry"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/core/artifact"
 	"github.com/tandem-addons/tandem/pkg/core/catalog"
 	"github.com/tandem-addons/tandem/pkg/core/signature"
 	"github.com/tandem-addons/tandem/pkg/core/wrap"
@@ -175,8 +176,8 @@ func (r *Reader) Read(ctx context.Context, out io.Writer, place string) (*Loaded
 	return &Loaded{bundle: b}, err
 }
 
-// Pulled returns what was pulled from a reference to a registry.
-func (r *Reader) Pulled(place string) *oci.Pulled { return r.loader.Pulled[place] }
+// Pulled returns the reference, with the digest, of the package that was pulled from a reference to a registry.
+func (r *Reader) Pulled(place string) artifact.Reference { return r.loader.Pulled[place] }
 
 // Digests returns the content digests of the OperatorVersions of the package, which a signature covers, by name.
 func (l *Loaded) Digests() (map[string]string, error) { return l.bundle.ContentDigests() }
