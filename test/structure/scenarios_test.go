@@ -1,0 +1,33 @@
+package structure
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// scenarioName is the name in the literal of a scenario.
+var scenarioName = regexp.MustCompile(`return scenario\{\n\t+name: +"([a-z]+)"`)
+
+// TestEveryFaultScenarioIsDocumented holds docs/reliability.md to test/faults/plans.
+func TestEveryFaultScenarioIsDocumented(t *testing.T) {
+	page := readText(t, "docs/reliability.md")
+	files, err := filepath.Glob(filepath.Join(root, "test/faults/plans/*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := 0
+	for _, file := range files {
+		text := readText(t, filepath.Join("test/faults/plans", filepath.Base(file)))
+		for _, found := range scenarioName.FindAllStringSubmatch(text, -1) {
+			number++
+			if !strings.Contains(page, "\n| `"+found[1]+"` | ") {
+				t.Errorf("docs/reliability.md has no row for scenario %s", found[1])
+			}
+		}
+	}
+	if number < 15 {
+		t.Errorf("found %d scenarios", number)
+	}
+}
