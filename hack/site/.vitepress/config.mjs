@@ -11,7 +11,7 @@ const source = 'https://github.com/tandem-addons/tandem/blob/main/'
 // The pages of docs/, in the order in which a reader needs them. The generated reference and the decisions are listed by file name.
 const groups = {
   'Start': ['tutorial', 'kind', 'charts-tutorial', 'day-two-tutorial', 'concepts'],
-  'Run a fleet': ['operations', 'versions', 'dependencies', 'stacks', 'gitops', 'dashboard', 'cli', 'troubleshooting', 'security', 'scale', 'reliability', 'beyond-one-hub'],
+  'Run a fleet': ['operations', 'versions', 'dependencies', 'stacks', 'gitops', 'dashboard', 'cli', 'troubleshooting', 'alerts', 'security', 'scale', 'reliability', 'beyond-one-hub'],
   'Write packages': ['authors', 'package-reference', 'charts', 'publishing', 'package-sources', 'kudo'],
   'Contribute': ['development', 'upstream'],
 }

@@ -31,3 +31,18 @@ func TestEveryFaultScenarioIsDocumented(t *testing.T) {
 		t.Errorf("found %d scenarios", number)
 	}
 }
+
+// TestEveryPageIsOnTheSite holds the groups of the site to docs/: `make docs` fails without one.
+func TestEveryPageIsOnTheSite(t *testing.T) {
+	_, groups, _ := strings.Cut(readText(t, "hack/site/.vitepress/config.mjs"), "const groups = {")
+	groups, _, _ = strings.Cut(groups, "\n}\n")
+	pages, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		if name := strings.TrimSuffix(filepath.Base(page), ".md"); !strings.Contains(groups, "'"+name+"'") {
+			t.Errorf("no group of hack/site/.vitepress/config.mjs has docs/%s.md", name)
+		}
+	}
+}
