@@ -141,9 +141,9 @@ find_ocm() {
 }
 
 import_image() {
-  "$engine" image inspect "$image" >/dev/null 2>&1 ||
-    run "$engine" import --change 'ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]' --change 'ENV container=docker' \
-      --change 'STOPSIGNAL SIGRTMIN+3' "$archive" "$image"
+  local changes=(--change 'ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]' --change 'ENV container=docker')
+  [ "$engine" = docker ] || changes+=(--change 'STOPSIGNAL SIGRTMIN+3') # Docker refuses it; nodes are removed without being stopped
+  "$engine" image inspect "$image" >/dev/null 2>&1 || run "$engine" import "${changes[@]}" "$archive" "$image"
 }
 
 # Sets the variable kind to the program, and puts kubectl into PATH.
