@@ -1,75 +1,14 @@
 package catalog
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/tandem-addons/tandem/pkg/text"
 )
-
-// Entry is a version of a chart in the index of a repository.
-type Entry struct {
-	Name    string   `json:"name"    yaml:"name"`
-	Version string   `json:"version" yaml:"version"`
-	Digest  string   `json:"digest"  yaml:"digest"`
-	URLs    []string `json:"urls"    yaml:"urls"`
-}
-
-// Index lists the charts of a repository, by name.
-type Index map[string][]Entry
-
-// ParseIndex parses index.yaml of a repository, which may be JSON. As in Helm, entries that are none are skipped.
-func ParseIndex(data []byte) (Index, error) {
-	var parsed struct {
-		APIVersion string              `json:"apiVersion" yaml:"apiVersion"`
-		Entries    map[string][]*Entry `json:"entries"    yaml:"entries"`
-	}
-	var err error
-	if json.Valid(data) {
-		err = json.Unmarshal(data, &parsed)
-	} else {
-		err = yaml.Unmarshal(data, &parsed)
-	}
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("index.yaml is invalid: %w", err)
-	case parsed.APIVersion == "" && len(parsed.Entries) == 0:
-		return nil, errors.New("index.yaml is not that of a Helm repository: it has no apiVersion and no entries")
-	}
-	index := Index{}
-	for name, entries := range parsed.Entries {
-		for _, e := range entries {
-			if e != nil && e.Version != "" && len(e.URLs) > 0 {
-				index[name] = append(index[name], *e)
-			}
-		}
-	}
-	return index, nil
-}
-
-// Find returns the entry of a chart in a version: the highest one that satisfies a constraint.
-func (x Index) Find(name, version string) (Entry, error) {
-	entries := x[name]
-	if len(entries) == 0 {
-		return Entry{}, fmt.Errorf("it has no chart %s%s", text.Quote(name), text.DidYouMean(name, slices.Sorted(maps.Keys(x))))
-	}
-	versions := make([]string, 0, len(entries))
-	for _, e := range entries {
-		versions = append(versions, e.Version)
-	}
-	chosen, err := Choose(name, version, versions)
-	if err != nil {
-		return Entry{}, err
-	}
-	return entries[slices.Index(versions, chosen)], nil
-}
 
 // IsExact reports whether a version is one, and no constraint: 1.2.3, or v1.2.3.
 func IsExact(version string) bool {

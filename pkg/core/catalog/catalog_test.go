@@ -75,33 +75,6 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-func TestIndex(t *testing.T) {
-	index, err := ParseIndex([]byte("apiVersion: v1\nentries:\n  web:\n  -\n  - {name: web, version: 1.0.0, urls: [web.tgz], digest: abc, more: {a: b}}\n" +
-		"  - {name: web, version: 1.10, urls: [a.tgz]}\n  - {version: 3.0.0}\n  db: []\n  website: [{version: 1.0.0, urls: [a]}]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := index.Find("web", "1.0.0")
-	if diff := cmp.Diff(Entry{Name: "web", Version: "1.0.0", URLs: []string{"web.tgz"}, Digest: "abc"}, got); diff != "" || err != nil {
-		t.Error(diff, err)
-	}
-	for _, test := range []struct{ name, version, want string }{
-		{"websits", "", `it has no chart "websits" (did you mean website?)`}, {"db", "", `it has no chart "db"`}, {"web", "3.0.0", "the nearest are 1.10, 1.0.0"},
-	} {
-		if _, err := index.Find(test.name, test.version); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%v: got error %v", test, err)
-		}
-	}
-	if index, err := ParseIndex([]byte(`{"apiVersion": "v1", "entries": {"web": [{"version": "1.0.0", "urls": ["a"]}]}}`)); err != nil || len(index["web"]) != 1 {
-		t.Errorf("got %v, %v", index, err)
-	}
-	for text, want := range map[string]string{"<html>": "index.yaml is invalid", "a: b": "is not that of a Helm repository", "[": "index.yaml is invalid"} {
-		if _, err := ParseIndex([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got error %v", text, err)
-		}
-	}
-}
-
 func TestMirrors(t *testing.T) {
 	mirrors, err := ParseMirrors("https://charts.example.com=https://mirror.example.org/charts/ oci://docker.io=oci://mirror.example.org,https://charts.example.com/a=oci://other.example.org")
 	if err != nil {
