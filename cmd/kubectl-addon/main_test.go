@@ -14,6 +14,7 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(1)
 	}
+	chart.ServeChild() // which a renderer requires of the program that starts children
 	os.Exit(m.Run())
 }
 

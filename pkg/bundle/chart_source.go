@@ -68,7 +68,7 @@ func (f *ChartFetcher) pack(ctx context.Context, folder fs.FS) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	missing, err := chart.Missing(archive)
+	missing, err := chart.Missing(ctx, archive)
 	if err != nil || len(missing) == 0 {
 		return archive, err
 	}

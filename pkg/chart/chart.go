@@ -17,6 +17,8 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	helmutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"sigs.k8s.io/yaml"
+
+	renderyaml "github.com/tandem-addons/tandem/pkg/core/render/yaml"
 )
 
 // MaxArchiveBytes limits the archive of a chart, compressed.
@@ -25,8 +27,8 @@ const MaxArchiveBytes = 16 << 20
 // maxFiles limits the files of a chart, without those in archives of subcharts.
 const maxFiles = 10_000
 
-// Load loads the archive (.tgz) of a chart with its subcharts, as Helm does, and refuses links, which Helm loads as empty files.
-func Load(archive []byte) (*helm.Chart, error) {
+// load loads the archive (.tgz) of a chart with its subcharts, as Helm does, and refuses links, which Helm loads as empty files.
+func load(archive []byte) (*helm.Chart, error) {
 	if len(archive) > MaxArchiveBytes {
 		return nil, fmt.Errorf("the archive of the chart has %d bytes, more than the limit of %d", len(archive), MaxArchiveBytes)
 	}
@@ -67,6 +69,9 @@ func metadataOf(archive []byte) helm.Metadata {
 		}
 		var metadata helm.Metadata
 		text, err := io.ReadAll(io.LimitReader(entries, maxMetadataBytes))
+		if err == nil {
+			_, _, err = renderyaml.First(string(text), maxMetadataBytes)
+		}
 		if err != nil || yaml.Unmarshal(text, &metadata) != nil {
 			return helm.Metadata{}
 		}

@@ -297,6 +297,27 @@ func TestASchemaReachesNoAddress(t *testing.T) {
 	}
 }
 
+// Helm parses all files of a chart to load it: a compressed archive of some kilobytes may require gigabytes.
+func TestInspectionsAreLimited(t *testing.T) {
+	files := folder{}
+	for _, sub := range []string{"a", "b", "c"} {
+		files["charts/"+sub+"/Chart.yaml"] = "apiVersion: v2\nname: " + sub + "\nversion: 1.0.0\n"
+		files["charts/"+sub+"/values.yaml"] = "v: [" + strings.Repeat("v,", 2<<20) + "v]\n"
+	}
+	archive := files.archive(t)
+	_, errOfCheck := Check(t.Context(), archive)
+	_, errOfDescribe := Describe(t.Context(), archive)
+	_, errOfViolations := Violations(t.Context(), archive, nil)
+	for what, err := range map[string]error{"check": errOfCheck, "describe": errOfDescribe, "violations": errOfViolations} {
+		if limit := (*LimitError)(nil); !errors.As(err, &limit) || limit.Limit != "512 MiB of memory" {
+			t.Errorf("%s: got error %v", what, err)
+		}
+	}
+	if got := metadataOf(folder{"Chart.yaml": metadata + "keywords: [" + strings.Repeat("v,", 500_000) + "v]\n"}.archive(t)); got.Version != "" {
+		t.Errorf("got version %s of a Chart.yaml with half a million keywords", got.Version)
+	}
+}
+
 func TestLimits(t *testing.T) {
 	one := func(value string) folder { return folder{"templates/a.yaml": configMap(value)} }
 	for sentence, test := range map[string]struct {
@@ -310,7 +331,7 @@ func TestLimits(t *testing.T) {
 		"a loop that writes":      {chart: one("{{ range 9999999999 }}x{{ end }}"), want: "256 MiB of memory"},
 		"a list":                  {chart: one("{{ until 999999999 }}"), want: "256 MiB of memory"},
 		"a template of itself":    {chart: folder{"templates/_t.tpl": "{{ define \"t\" }}{{ tpl (printf \"{{ include %q . }}\" \"t\") . }}{{ end }}", "templates/a.yaml": configMap("{{ include \"t\" . }}")}, want: "256 MiB of memory"},
-		"text that is a template": {chart: folder{"values.yaml": "t: '{{ tpl .Values.t . }}'", "templates/a.yaml": configMap("{{ tpl .Values.t . }}")}, want: "rendering the chart requires more than"},
+		"text that is a template": {chart: folder{"values.yaml": "t: '{{ tpl .Values.t . }}'", "templates/a.yaml": configMap("{{ tpl .Values.t . }}")}, want: "processing the chart requires more than"},
 		"an archive in the archive": {chart: folder{"charts/sub.tgz": string(archived(t, func(w *tar.Writer) error {
 			return errors.Join(w.WriteHeader(&tar.Header{Name: "sub/zeros", Size: 200 << 20}), zeros(w, 200))
 		}))}, want: "decompressed chart is larger than the maximum size"},
@@ -320,7 +341,7 @@ func TestLimits(t *testing.T) {
 		"lookups": {chart: one("{{ range until 4 }}{{ lookup \"v1\" \"Secret\" \"\" \"\" }}{{ end }}"), change: func(l *Limits) { l.Questions = 3 },
 			lookup: nothing, want: "requires more than 3 calls of lookup"},
 		"a loop, on a slow machine": {chart: one("{{ range 9999999999 }}{{ end }}"), change: func(l *Limits) { l.Timeout = time.Second },
-			want: "not rendered within 1s", passes: true},
+			want: "did not end within 1s", passes: true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r := renderer(t)

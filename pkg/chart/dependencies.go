@@ -15,12 +15,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Missing returns the dependencies in Chart.yaml of a packed folder that are not in its folder charts: in the versions of Chart.lock, or without it in those
-// of Chart.yaml, which must be exact then.
-func Missing(archive []byte) ([]catalog.Reference, error) {
-	if len(metadataOf(archive).Dependencies) == 0 {
-		return nil, nil
-	}
+// missingDependencies is Missing in this process.
+func missingDependencies(archive []byte) ([]catalog.Reference, error) {
 	if err := checkEntries(archive); err != nil {
 		return nil, fmt.Errorf("the archive of the chart %w", err)
 	}
@@ -28,12 +24,12 @@ func Missing(archive []byte) ([]catalog.Reference, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the chart: %w", err)
 	}
-	missing := missingOf(loaded)
-	if len(missing) > 0 && !isLocked(loaded) {
+	absent := missingOf(loaded)
+	if len(absent) > 0 && !isLocked(loaded) {
 		return nil, fmt.Errorf("chart %s: Chart.lock does not belong to the dependencies in Chart.yaml: run 'helm dependency update'", text.Quote(loaded.Name()))
 	}
 	var references []catalog.Reference
-	for _, d := range missing {
+	for _, d := range absent {
 		ref, err := referenceTo(loaded, d)
 		if err != nil {
 			return nil, fmt.Errorf("chart %s: dependency %s is in Chart.yaml, but not in folder charts, and %w", text.Quote(loaded.Name()), text.Quote(d.Name), err)

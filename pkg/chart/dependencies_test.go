@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -47,7 +48,7 @@ func TestMissingDependencies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := Missing(archive)
+			got, err := Missing(context.Background(), archive)
 			if diff := gocmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}

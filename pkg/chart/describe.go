@@ -9,9 +9,34 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/wrap"
 )
 
-// Describe returns what a package around a chart needs to know of it. A chart that cannot be loaded, or that no package can deploy, is an error.
-func Describe(archive []byte) (wrap.Chart, error) {
-	loaded, err := Load(archive)
+// inspections are what a child process does with a chart, besides rendering it: Helm parses all its files, which may need much more memory than they have bytes.
+func inspections() map[string]func(Input) (any, error) {
+	return map[string]func(Input) (any, error){
+		"check":      func(in Input) (any, error) { return check(in.Archive) },
+		"describe":   func(in Input) (any, error) { return describe(in.Archive) },
+		"missing":    func(in Input) (any, error) { return missingDependencies(in.Archive) },
+		"violations": func(in Input) (any, error) { return violationsOf(in.Archive, in.Values) },
+	}
+}
+
+// Identity is the name and the version of a chart.
+type Identity struct{ Name, Version string }
+
+// check loads a chart, and checks its Chart.yaml.
+func check(archive []byte) (Identity, error) {
+	loaded, err := load(archive)
+	if err != nil {
+		return Identity{}, err
+	}
+	if err := loaded.Validate(); err != nil {
+		return Identity{}, fmt.Errorf("its Chart.yaml is invalid: %w", err)
+	}
+	return Identity{Name: loaded.Metadata.Name, Version: loaded.Metadata.Version}, nil
+}
+
+// describe is Describe in this process.
+func describe(archive []byte) (wrap.Chart, error) {
+	loaded, err := load(archive)
 	if err != nil {
 		return wrap.Chart{}, err
 	}

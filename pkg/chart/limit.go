@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Limits of one rendering.
+// Limits of one rendering or inspection.
 type Limits struct {
 	// MemoryBytes is what the process may allocate, and CPU its time on all cores; both only on Linux.
 	MemoryBytes uint64
@@ -31,10 +31,10 @@ func DefaultLimits() Limits {
 	}
 }
 
-// LimitError reports that a rendering was ended because it reached a limit.
+// LimitError reports that the process for a chart was ended because it reached a limit.
 type LimitError struct{ Limit string }
 
-func (e *LimitError) Error() string { return "rendering the chart requires more than " + e.Limit }
+func (e *LimitError) Error() string { return "processing the chart requires more than " + e.Limit }
 
 // maxStackBytes limits the depth of templates that execute each other: Helm limits include, and not tpl.
 const maxStackBytes = 64 << 20
@@ -64,11 +64,11 @@ func (l Limits) reached(ended *os.ProcessState, stderr string) error {
 	case killed && ended.UserTime()+ended.SystemTime() >= l.CPU-l.CPU/10:
 		return &LimitError{Limit: l.CPU.String() + " of CPU time"}
 	case killed:
-		return fmt.Errorf("the process that renders the chart was killed (%s): the container or the machine may lack memory", ended)
+		return fmt.Errorf("the process for the chart was killed (%s): the container or the machine may lack memory", ended)
 	case strings.Contains(stderr, "stack exceeds"):
 		return &LimitError{Limit: fmt.Sprintf("%d MiB of stack: its templates call each other endlessly", maxStackBytes>>20)}
 	case strings.Contains(stderr, "fatal error: "): // the runtime gives up in many places when it gets no memory
 		return &LimitError{Limit: fmt.Sprintf("%d MiB of memory", l.MemoryBytes>>20)}
 	}
-	return fmt.Errorf("the process that renders the chart ended: %s", ended)
+	return fmt.Errorf("the process for the chart ended: %s", ended)
 }

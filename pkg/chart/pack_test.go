@@ -35,7 +35,7 @@ func TestPackedChartsAreEqual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Load(packed)
+	got, err := load(packed)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type Renderer struct {
 	slots chan struct{}
 }
 
-// message is what the child sends: a question, or the end. The parent sends the Input first, and an object for each question.
+// message is what the child sends: a question, or the end. The parent sends the request first, and an object for each question.
 type message struct {
 	Lookup *question          `json:",omitempty"`
 	Output *release.Rendering `json:",omitempty"`
@@ -35,6 +35,14 @@ type message struct {
 	Invalid bool `json:",omitempty"`
 	// Version is set instead of Error if the chart does not support the version of Kubernetes.
 	Version *VersionError `json:",omitempty"`
+	// Result is set instead of Output by an inspection.
+	Result json.RawMessage `json:",omitempty"`
+}
+
+// request is what the parent asks for: a rendering, or one of the inspections.
+type request struct {
+	Input
+	Inspection string `json:",omitempty"`
 }
 
 // question is a call of lookup.
@@ -43,6 +51,15 @@ type question struct{ APIVersion, Kind, Namespace, Name string }
 // Render renders a chart. An *Error comes from a template or a schema, a *VersionError is about the version of Kubernetes, and a *LimitError states which
 // limit of the chart was reached. All other errors, such as those of lookup, may pass.
 func (r *Renderer) Render(ctx context.Context, in Input, lookup Lookup) (*release.Rendering, error) {
+	said, err := r.run(ctx, request{Input: in}, lookup)
+	if err != nil {
+		return nil, err
+	}
+	return said.result()
+}
+
+// run returns how a child process has answered a request.
+func (r *Renderer) run(ctx context.Context, asked request, lookup Lookup) (*message, error) {
 	if err := r.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -53,21 +70,21 @@ func (r *Renderer) Render(ctx context.Context, in Input, lookup Lookup) (*releas
 	defer timeout.Stop()
 	child, err := r.start(limited)
 	if err != nil {
-		return nil, fmt.Errorf("starting a process to render the chart: %w", err)
+		return nil, fmt.Errorf("starting a process for the chart: %w", err)
 	}
-	out, err := child.converse(in, r.Limits, func(q question) (map[string]any, error) {
+	said, err := child.converse(asked, r.Limits, func(q question) (map[string]any, error) {
 		timeout.Stop()
 		defer timeout.Reset(r.Limits.Timeout)
 		return q.answer(ctx, lookup, r.Limits.Answer)
 	})
 	ended := child.end(!errors.Is(err, errEnded))
 	switch {
-	case out != nil:
-		return out, nil
+	case said != nil:
+		return said, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case limited.Err() != nil:
-		return nil, fmt.Errorf("the chart was not rendered within %s: the machine may be too busy", r.Limits.Timeout)
+		return nil, fmt.Errorf("the process for the chart did not end within %s: the machine may be too busy", r.Limits.Timeout)
 	case !errors.Is(err, errEnded):
 		return nil, err
 	}
@@ -118,14 +135,14 @@ func (r *Renderer) start(ctx context.Context) (*child, error) {
 // errEnded is the error of a conversation that the child has left.
 var errEnded = errors.New("the process has ended")
 
-// converse sends the input, and answers questions until the child has an output.
-func (c *child) converse(in Input, limits Limits, answer func(question) (map[string]any, error)) (*release.Rendering, error) {
+// converse sends the request, and answers questions until the child has its answer.
+func (c *child) converse(asked request, limits Limits, answer func(question) (map[string]any, error)) (*message, error) {
 	to, limited := json.NewEncoder(c.stdin), &io.LimitedReader{R: c.stdout, N: limits.OutputBytes}
 	from := json.NewDecoder(limited)
-	if err := to.Encode(in); err != nil {
+	if err := to.Encode(asked); err != nil {
 		return nil, errEnded
 	}
-	for asked := 0; ; asked++ {
+	for questions := 0; ; questions++ {
 		var said message
 		switch err := from.Decode(&said); {
 		case err != nil && limited.N <= 0:
@@ -133,8 +150,8 @@ func (c *child) converse(in Input, limits Limits, answer func(question) (map[str
 		case err != nil:
 			return nil, errEnded
 		case said.Lookup == nil:
-			return said.result()
-		case asked >= limits.Questions:
+			return &said, nil
+		case questions >= limits.Questions:
 			return nil, &LimitError{Limit: fmt.Sprintf("%d calls of lookup", limits.Questions)}
 		}
 		object, err := answer(*said.Lookup)
@@ -170,7 +187,7 @@ func (m message) result() (*release.Rendering, error) {
 	case m.Output != nil:
 		return m.Output, nil
 	}
-	return nil, errEnded
+	return nil, errors.New("the process for the chart has ended without a result")
 }
 
 // end waits for the end of the process, which is killed if it has not ended by itself.
@@ -194,7 +211,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Serve renders the chart that it reads, in the process that Renderer.Command starts. limits is the last argument of the process.
+// Serve renders or inspects the chart that it reads, in the process that Renderer.Command starts. limits is the last argument of the process.
 func Serve(ctx context.Context, limits string, in io.Reader, out io.Writer) error {
 	if err := limit(limits); err != nil {
 		return err
@@ -202,11 +219,14 @@ func Serve(ctx context.Context, limits string, in io.Reader, out io.Writer) erro
 	log.SetOutput(io.Discard) // Helm logs warnings
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	from, to := json.NewDecoder(in), json.NewEncoder(out)
-	var input Input
-	if err := from.Decode(&input); err != nil {
-		return fmt.Errorf("reading the input: %w", err)
+	var asked request
+	if err := from.Decode(&asked); err != nil {
+		return fmt.Errorf("reading the request: %w", err)
 	}
-	output, err := render(ctx, input, func(_ context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
+	if inspection, is := inspections()[asked.Inspection]; is {
+		return to.Encode(answerOf(inspection(asked.Input)))
+	}
+	output, err := render(ctx, asked.Input, func(_ context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
 		if err := to.Encode(message{Lookup: &question{apiVersion, kind, namespace, name}}); err != nil {
 			return nil, err
 		}
@@ -221,4 +241,16 @@ func Serve(ctx context.Context, limits string, in io.Reader, out io.Writer) erro
 		return to.Encode(message{Error: err.Error(), Invalid: errors.Is(err, release.ErrInvalidOutput)})
 	}
 	return to.Encode(message{Output: output})
+}
+
+// answerOf returns the answer with the result of an inspection.
+func answerOf(result any, err error) message {
+	if err != nil {
+		return message{Error: err.Error()}
+	}
+	encoded, err := json.Marshal(result)
+	if err != nil {
+		return message{Error: err.Error()}
+	}
+	return message{Result: encoded}
 }

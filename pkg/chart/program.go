@@ -2,16 +2,22 @@ package chart
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 )
 
 // childArgument is the first argument of a program that renders one chart; the limits follow.
 const childArgument = "render-chart"
 
-// ServeChild renders a chart, and ends the program, if this is a process that a Renderer has started. Programs that use NewRenderer call it before
+// serves is set once this program serves as its own child. Otherwise, a child would do what the program does.
+var serves atomic.Bool
+
+// ServeChild renders or inspects a chart, and ends the program, if this is a process that a Renderer has started. Programs that use NewRenderer call it before
 // anything else.
 func ServeChild() {
+	serves.Store(true)
 	if len(os.Args) != 3 || os.Args[1] != childArgument {
 		return
 	}
@@ -27,6 +33,9 @@ const maxProcesses = 2
 
 // NewRenderer returns a renderer with default limits whose processes run the program of this one.
 func NewRenderer() (*Renderer, error) {
+	if !serves.Load() {
+		return nil, errors.New("this program cannot process charts: it does not call chart.ServeChild")
+	}
 	program, err := ownProgram()
 	if err != nil {
 		return nil, fmt.Errorf("finding the program that renders charts: %w", err)

@@ -53,7 +53,7 @@ const notes = "NOTES.txt"
 
 // render renders a chart in this process: equal to `helm install` or `helm upgrade` with --dry-run=server, object for object.
 func render(ctx context.Context, in Input, lookup Lookup) (*release.Rendering, error) {
-	loaded, err := Load(in.Archive)
+	loaded, err := load(in.Archive)
 	if err != nil {
 		return nil, err
 	}

@@ -21,10 +21,9 @@ type Violation struct {
 	Message string
 }
 
-// Violations returns the values of a chart that do not conform to its schema, or to that of a subchart. values is the YAML of those that override the
-// chart's. It reaches no cluster, and executes no template.
-func Violations(archive, values []byte) ([]Violation, error) {
-	loaded, err := Load(archive)
+// violationsOf is Violations in this process.
+func violationsOf(archive, values []byte) ([]Violation, error) {
+	loaded, err := load(archive)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ func TestViolations(t *testing.T) {
 		"replicas: 2":          {": missing property 'region'"},
 		"{region: eu, db: {}}": nil,
 	} {
-		found, err := Violations(archive, []byte(values))
+		found, err := Violations(context.Background(), archive, []byte(values))
 		if err != nil {
 			t.Errorf("%s: %v", values, err)
 			continue
@@ -47,12 +48,12 @@ func TestViolations(t *testing.T) {
 		}
 	}
 	for _, values := range []string{"- a", "{region: eu, db: 3}"} {
-		if found, err := Violations(archive, []byte(values)); err == nil {
+		if found, err := Violations(context.Background(), archive, []byte(values)); err == nil {
 			t.Errorf("%s: got %v", values, found)
 		}
 	}
 	broken := folder{"values.schema.json": `{"$ref": "https://example.com/schema.json"}`}.archive(t)
-	if _, err := Violations(broken, nil); err == nil || !strings.Contains(err.Error(), "it can only refer to files of the chart") {
+	if _, err := Violations(context.Background(), broken, nil); err == nil || !strings.Contains(err.Error(), "it can only refer to files of the chart") {
 		t.Errorf("got %v", err)
 	}
 }

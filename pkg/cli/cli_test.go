@@ -13,9 +13,16 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/tandem-addons/tandem/pkg/bundle/bundletest"
+	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
+
+// TestMain makes the test's program also the one that processes charts.
+func TestMain(m *testing.M) {
+	chart.ServeChild()
+	os.Exit(m.Run())
+}
 
 // run executes the plugin and returns its output, including the error, and its exit code.
 func run(args ...string) (output string, code int) {

@@ -199,6 +199,8 @@ func (a *attempt) fetchFailure(err error) error {
 		return err
 	case errors.As(err, &absent):
 		return sourcing.Failed(kudo.ReasonVersionNotFound, err)
+	case errors.As(err, new(*chart.LimitError)), errors.As(err, new(*chart.Error)):
+		return sourcing.Failed(kudo.ReasonInvalidPackage, err)
 	case errors.As(err, &altered):
 		a.version = a.source.Spec.Chart.Version
 		return sourcing.Failed(kudo.ReasonVerificationFailed, err)
@@ -208,7 +210,7 @@ func (a *attempt) fetchFailure(err error) error {
 
 // wrap returns a package around a chart, as 'kubectl addon package from-chart' writes it.
 func (a *attempt) wrap(ctx context.Context, fetched *registry.Chart) (*bundle.Bundle, error) {
-	described, err := chart.Describe(fetched.Archive)
+	described, err := chart.Describe(ctx, fetched.Archive)
 	if err != nil {
 		return nil, err
 	}

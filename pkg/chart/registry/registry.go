@@ -66,7 +66,7 @@ func (c *Client) Fetch(ctx context.Context, ref catalog.Reference) (*Chart, erro
 	defer cancel()
 	fetched, err := c.find(ctx, ref)
 	if err == nil {
-		err = fetched.complete(ref)
+		err = fetched.complete(ctx, ref)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %w", text.Quote(ref.String()), err)
@@ -96,20 +96,17 @@ func (c *Client) find(ctx context.Context, ref catalog.Reference) (*Chart, error
 }
 
 // complete checks an archive, and adds its name, version and digest.
-func (c *Chart) complete(ref catalog.Reference) error {
+func (c *Chart) complete(ctx context.Context, ref catalog.Reference) error {
 	c.Digest = content.DigestOf(c.Archive)
 	if ref.Digest != "" && ref.Digest != c.Digest && ref.Digest != c.manifest {
 		return &DigestError{fmt.Sprintf("its archive has digest %s, expected %s: compare both with what its publisher says; it was read from %s",
 			c.Digest, ref.Digest, c.From)}
 	}
-	loaded, err := chart.Load(c.Archive)
+	found, err := chart.Check(ctx, c.Archive)
 	if err != nil {
 		return err
 	}
-	if err := loaded.Validate(); err != nil {
-		return fmt.Errorf("its Chart.yaml is invalid: %w", err)
-	}
-	c.Name, c.Version = loaded.Metadata.Name, loaded.Metadata.Version
+	c.Name, c.Version = found.Name, found.Version
 	switch {
 	case ref.Archive == "" && c.Name != ref.Chart:
 		return fmt.Errorf("%s contains chart %s", c.From, text.Quote(c.Name))

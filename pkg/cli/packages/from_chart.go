@@ -79,7 +79,7 @@ func runFromChart(ctx context.Context, o *FromChartOptions) error {
 	if err != nil {
 		return err
 	}
-	files, folder, err := o.files(archive, from, choices)
+	files, folder, err := o.files(ctx, archive, from, choices)
 	if err != nil {
 		return err
 	}
@@ -98,8 +98,8 @@ func runFromChart(ctx context.Context, o *FromChartOptions) error {
 }
 
 // files returns the files of the package by path, and its folder.
-func (o *FromChartOptions) files(archive []byte, from *registry.Chart, choices []wrap.Choice) (map[string]string, string, error) {
-	described, err := chart.Describe(archive)
+func (o *FromChartOptions) files(ctx context.Context, archive []byte, from *registry.Chart, choices []wrap.Choice) (map[string]string, string, error) {
+	described, err := chart.Describe(ctx, archive)
 	if err != nil {
 		return nil, "", err
 	}

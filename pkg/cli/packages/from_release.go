@@ -160,7 +160,7 @@ func (o *FromReleaseOptions) wrap(ctx context.Context, recorded *record.Record, 
 	if err := o.findChart(ctx, p); err != nil {
 		return nil, err
 	}
-	described, err := chart.Describe(p.archive)
+	described, err := chart.Describe(ctx, p.archive)
 	if err != nil {
 		return nil, err
 	}

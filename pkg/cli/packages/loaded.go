@@ -67,7 +67,7 @@ func LoadChart(ctx context.Context, f *hubclient.Factory, c Chart) (loaded *Load
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	described, err := chart.Describe(archive)
+	described, err := chart.Describe(ctx, archive)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -101,7 +101,7 @@ func (c Chart) check(ctx context.Context, archive []byte) ([]ValueProblem, error
 	if err != nil {
 		return nil, fmt.Errorf("encoding the values of chart %s: %w", text.Word(c.Place), err)
 	}
-	found, err := chart.Violations(archive, values)
+	found, err := chart.Violations(ctx, archive, values)
 	if err != nil {
 		return nil, err
 	}

@@ -200,7 +200,7 @@ func (o *UpdateChartOptions) find(ctx context.Context, u *chartUpdate) (err erro
 		return err
 	}
 	u.to.archive = archive
-	if u.to.described, err = chart.Describe(archive); err != nil {
+	if u.to.described, err = chart.Describe(ctx, archive); err != nil {
 		return err
 	}
 	if from != nil {
@@ -216,7 +216,7 @@ func (o *UpdateChartOptions) findOld(ctx context.Context, u *chartUpdate) error 
 		return err
 	}
 	u.from.archive = archive
-	if u.from.described, err = chart.Describe(archive); err != nil {
+	if u.from.described, err = chart.Describe(ctx, archive); err != nil {
 		return err
 	}
 	if ref, elsewhere := pack.ChartReference(u.spec()); elsewhere {

@@ -183,11 +183,14 @@ func lastMessage(events []unstructured.Unstructured, last string, matches func(m
 	return message
 }
 
+// noLog begins what kubelet returns instead of the log of a container whose log is gone: it is no line of the log.
+const noLog = "unable to retrieve container logs for "
+
 // LastLine returns the last line of a log that is not blank, quoted.
 func LastLine(log string) string {
 	lines := strings.FieldsFunc(log, func(r rune) bool { return r == '\n' || r == '\r' })
 	for _, line := range slices.Backward(lines) {
-		if line = text.OneLine(line); line != "" {
+		if line = text.OneLine(line); line != "" && !strings.HasPrefix(line, noLog) {
 			return strconv.Quote(text.Head(strings.ToValidUTF8(line, "\uFFFD"), maxForeign))
 		}
 	}

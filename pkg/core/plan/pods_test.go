@@ -155,8 +155,9 @@ func TestLastLine(t *testing.T) {
 		"":                        "",
 		" \n\n":                   "",
 		"one\r\ntwo \"2\"\t!\n\n": `"two \"2\" !"`,
-		"\x1b[31mred\xff":         `"\x1b[31mred�"`,
-		strings.Repeat("ä", 300):  `"` + strings.Repeat("ä", 256) + `…"`,
+		"unable to retrieve container logs for containerd://a": "",
+		"\x1b[31mred\xff":        `"\x1b[31mred�"`,
+		strings.Repeat("ä", 300): `"` + strings.Repeat("ä", 256) + `…"`,
 	} {
 		if got := plan.LastLine(log); got != want {
 			t.Errorf("%q: got %s, want %s", log, got, want)

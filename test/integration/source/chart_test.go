@@ -68,6 +68,19 @@ var _ = Describe("A PackageSource of a chart", func() {
 		Expect(stored.Status.Artifact.Reference).To(HaveSuffix("/charts/stall@" + digest))
 	}, SpecTimeout(timeout))
 
+	It("refuses one that requires gigabytes of memory, which only the process for the chart would need", func(ctx SpecContext) {
+		files := map[string]string{"values.yaml": "a: [" + strings.Repeat("a,", 2<<20) + "a]\n"}
+		for _, sub := range []string{"b", "c"} {
+			files["charts/"+sub+"/Chart.yaml"] = "apiVersion: v2\nname: " + sub + "\nversion: 1.0.0\n"
+			files["charts/"+sub+"/values.yaml"] = files["values.yaml"]
+		}
+		repository := newHostOf(registrytest.Repository(map[string][]byte{"bomb-1.0.0.tgz": registrytest.Chart(GinkgoTB(), "bomb", "1.0.0", files)}))
+		run(repository.name)
+		followChart(ctx, "bomb", kudo.SourceChart{Repository: "http://" + repository.name + "/charts", Name: "bomb", Version: "*"})
+		becomes(ctx, "bomb", kudo.ReasonInvalidPackage, "requires more than 512 MiB of memory")
+		Expect(versions(ctx, "bomb")).To(BeEmpty())
+	}, SpecTimeout(timeout))
+
 	It("replaces content on the hub that was altered, after a start", func(ctx SpecContext) {
 		registry := newHost()
 		registrytest.Push(GinkgoTB(), registry.name+"/charts/stand:1.0.0", newChart("stand", "1.0.0"))
