@@ -10,10 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/test/bench/program"
 )
 
-func main() { program.Main(&settings{}) }
+func main() {
+	chart.ServeChild()
+	program.Main(&settings{})
+}
 
 // settings holds the values of the flags.
 type settings struct {

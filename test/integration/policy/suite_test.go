@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/tandem-addons/tandem/manifests"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/hub"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
@@ -36,6 +38,12 @@ var (
 	tandem *site            // the server of addon-manager
 	server client.WithWatch // an administrator's client of it
 )
+
+// TestMain makes the suite's program also the one that processes charts, which the agents in it require.
+func TestMain(m *testing.M) {
+	chart.ServeChild()
+	os.Exit(m.Run())
+}
 
 func TestPolicy(t *testing.T) {
 	RegisterFailHandler(Fail)
