@@ -41,6 +41,7 @@ var (
 		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "Operator"},
 		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "OperatorVersion"},
 		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "OperatorContent", metadata: true},
+		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "PackageSource"},
 		{group: "cluster.open-cluster-management.io", version: "v1beta1", kind: "Placement"},
 		{group: "cluster.open-cluster-management.io", version: "v1beta1", kind: "PlacementDecision"},
 	}
