@@ -71,6 +71,9 @@ func (m *Member) chartRuns(ctx context.Context) ([]*chartRun, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+		if errors.As(err, new(*chart.ProcessError)) {
+			return nil, failure{err}
+		}
 		if err != nil {
 			m.Problems = append(m.Problems, chartProblem(m.Pkg, i, pack.Error, "task %s: %v", text.Quote(task.Name), err))
 			continue

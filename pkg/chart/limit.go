@@ -64,11 +64,11 @@ func (l Limits) reached(ended *os.ProcessState, stderr string) error {
 	case killed && ended.UserTime()+ended.SystemTime() >= l.CPU-l.CPU/10:
 		return &LimitError{Limit: l.CPU.String() + " of CPU time"}
 	case killed:
-		return fmt.Errorf("the process for the chart was killed (%s): the container or the machine may lack memory", ended)
+		return &ProcessError{fmt.Errorf("the process for the chart was killed (%s): the container or the machine may lack memory", ended)}
 	case strings.Contains(stderr, "stack exceeds"):
 		return &LimitError{Limit: fmt.Sprintf("%d MiB of stack: its templates call each other endlessly", maxStackBytes>>20)}
 	case strings.Contains(stderr, "fatal error: "): // the runtime gives up in many places when it gets no memory
 		return &LimitError{Limit: fmt.Sprintf("%d MiB of memory", l.MemoryBytes>>20)}
 	}
-	return fmt.Errorf("the process for the chart ended: %s", ended)
+	return &ProcessError{fmt.Errorf("the process for the chart ended: %s", ended)}
 }

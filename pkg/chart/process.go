@@ -48,6 +48,13 @@ type request struct {
 // question is a call of lookup.
 type question struct{ APIVersion, Kind, Namespace, Name string }
 
+// ProcessError reports that the process for a chart had no result. That says nothing about the chart, and may pass.
+type ProcessError struct{ cause error }
+
+func (e *ProcessError) Error() string { return e.cause.Error() }
+
+func (e *ProcessError) Unwrap() error { return e.cause }
+
 // Render renders a chart. An *Error comes from a template or a schema, a *VersionError is about the version of Kubernetes, and a *LimitError states which
 // limit of the chart was reached. All other errors, such as those of lookup, may pass.
 func (r *Renderer) Render(ctx context.Context, in Input, lookup Lookup) (*release.Rendering, error) {
@@ -70,7 +77,7 @@ func (r *Renderer) run(ctx context.Context, asked request, lookup Lookup) (*mess
 	defer timeout.Stop()
 	child, err := r.start(limited)
 	if err != nil {
-		return nil, fmt.Errorf("starting a process for the chart: %w", err)
+		return nil, &ProcessError{fmt.Errorf("starting a process for the chart: %w", err)}
 	}
 	said, err := child.converse(asked, r.Limits, func(q question) (map[string]any, error) {
 		timeout.Stop()
@@ -84,7 +91,7 @@ func (r *Renderer) run(ctx context.Context, asked request, lookup Lookup) (*mess
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case limited.Err() != nil:
-		return nil, fmt.Errorf("the process for the chart did not end within %s: the machine may be too busy", r.Limits.Timeout)
+		return nil, &ProcessError{fmt.Errorf("the process for the chart did not end within %s: the machine may be too busy", r.Limits.Timeout)}
 	case !errors.Is(err, errEnded):
 		return nil, err
 	}

@@ -28,8 +28,8 @@ func ServeChild() {
 	os.Exit(0)
 }
 
-// maxProcesses limits how many charts a program renders at a time; others wait.
-const maxProcesses = 2
+// processes has a value for each process that runs, at most two in a program; others wait.
+var processes = make(chan struct{}, 2)
 
 // NewRenderer returns a renderer with default limits whose processes run the program of this one.
 func NewRenderer() (*Renderer, error) {
@@ -40,7 +40,7 @@ func NewRenderer() (*Renderer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the program that renders charts: %w", err)
 	}
-	return &Renderer{Command: []string{program, childArgument}, Limits: DefaultLimits(), slots: make(chan struct{}, maxProcesses)}, nil
+	return &Renderer{Command: []string{program, childArgument}, Limits: DefaultLimits(), slots: processes}, nil
 }
 
 // ownProgram returns the path of this program. On Linux the path also leads to it once another file has its name, as during an upgrade.

@@ -211,6 +211,9 @@ func (a *attempt) fetchFailure(err error) error {
 // wrap returns a package around a chart, as 'kubectl addon package from-chart' writes it.
 func (a *attempt) wrap(ctx context.Context, fetched *registry.Chart) (*bundle.Bundle, error) {
 	described, err := chart.Describe(ctx, fetched.Archive)
+	if errors.As(err, new(*chart.ProcessError)) {
+		return nil, sourcing.Failed(kudo.ReasonPullFailed, err)
+	}
 	if err != nil {
 		return nil, err
 	}

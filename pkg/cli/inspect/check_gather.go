@@ -235,7 +235,8 @@ func observeSources(ctx context.Context, h hubclient.Hub) check.Sources {
 	if err == nil {
 		err = hubclient.Each(ctx, list, metav1.NamespaceAll, func(s *kudo.PackageSource) {
 			found.Sources = append(found.Sources, check.Source{
-				Namespace: s.Namespace, Name: s.Name, Created: s.CreationTimestamp.Time, Suspended: s.Spec.Suspend, Conditions: s.Status.Conditions,
+				Namespace: s.Namespace, Name: s.Name, Created: s.CreationTimestamp.Time, Generation: s.Generation, Suspended: s.Spec.Suspend,
+				Conditions: s.Status.Conditions,
 			})
 		})
 	}

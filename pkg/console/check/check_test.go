@@ -138,7 +138,7 @@ func TestJudge(t *testing.T) {
 		"PackageSources without problems": {func(o *Observations) {
 			o.Sources.Sources = []Source{
 				{Namespace: "addon-packages", Name: "kafka", Conditions: readySource(metav1.ConditionTrue, "Stored")},
-				{Namespace: "addon-packages", Name: "new", Created: now.Add(-6 * time.Minute)},
+				{Namespace: "addon-packages", Name: "new", Created: now.Add(-time.Minute)},
 			}
 		}, nil},
 		"PackageSources with problems": {func(o *Observations) {
@@ -146,11 +146,13 @@ func TestJudge(t *testing.T) {
 				o.Sources.Sources = append(o.Sources.Sources, Source{Namespace: "addon-packages", Name: name, Conditions: readySource(metav1.ConditionFalse, "PullFailed")})
 			}
 			o.Sources.Sources = append(o.Sources.Sources,
-				Source{Namespace: "elsewhere", Name: "old", Created: now.Add(-7 * time.Minute)},
+				Source{Namespace: "elsewhere", Name: "old", Created: now.Add(-2 * time.Minute)},
+				Source{Namespace: "elsewhere", Name: "edited", Generation: 2, Conditions: readySource(metav1.ConditionTrue, "Stored")},
 				Source{Namespace: "a", Name: "z", Conditions: readySource(metav1.ConditionFalse, "x\x1b[2J\n✓")},
 				Source{Namespace: "a", Name: "y", Suspended: true, Conditions: readySource(metav1.ConditionFalse, "Suspended")})
 		}, []string{
-			"warning sources: 1 PackageSource is not followed by any package-controller: elsewhere/old: check whether it runs, and with --namespaces that include theirs | " +
+			"warning sources: 2 PackageSources are not attempted yet, or not since the last change: elsewhere/edited, elsewhere/old: if that stays, check whether " +
+				"package-controller runs, and with --namespaces that include theirs | " +
 				"kubectl get pods -A -l app.kubernetes.io/name=package-controller",
 			"warning sources: 5 PackageSources are not ready: a/z (x^[[2J ✓), addon-packages/a (PullFailed), addon-packages/b (PullFailed) and 2 more | " +
 				"kubectl describe packagesource z -n a",

@@ -115,6 +115,7 @@ type Sources struct {
 type Source struct {
 	Namespace, Name string
 	Created         time.Time
+	Generation      int64
 	Suspended       bool
 	Conditions      []metav1.Condition
 	// reason is the reason of a condition Ready that is False.

@@ -12,8 +12,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// attemptedAfter is the age at which a PackageSource without a result is reported: the first attempt takes up to five minutes.
-const attemptedAfter = 6 * time.Minute
+// attemptedAfter is the age at which a PackageSource that was not attempted is reported.
+const attemptedAfter = time.Minute
 
 // sources lists the PackageSources that do not store new versions, by cause, so that the number of findings does not depend on their number. A hub without
 // PackageSources has no finding.
@@ -22,23 +22,23 @@ func sources(o Observations) []Finding {
 	if o.Sources.Problem != nil {
 		return []Finding{unreadable(subject, "PackageSources", o.Sources.Problem)}
 	}
-	var ignored, failing, suspended []Source
+	var waiting, failing, suspended []Source
 	for _, s := range slices.SortedFunc(slices.Values(o.Sources.Sources), compareSources) {
 		ready := meta.FindStatusCondition(s.Conditions, kudo.ConditionReady)
 		switch {
 		case s.Suspended:
 			suspended = append(suspended, s)
-		case ready == nil && o.Now.Sub(s.Created) > attemptedAfter:
-			ignored = append(ignored, s)
+		case (ready == nil || ready.ObservedGeneration != s.Generation) && o.Now.Sub(s.Created) > attemptedAfter:
+			waiting = append(waiting, s)
 		case ready != nil && ready.Status == metav1.ConditionFalse:
 			s.reason = ready.Reason
 			failing = append(failing, s)
 		}
 	}
 	var findings []Finding
-	if len(ignored) > 0 {
-		findings = append(findings, warning(subject, countText(len(ignored), "PackageSource")+" not followed by any package-controller: "+listSources(ignored)+
-			": check whether it runs, and with --namespaces that include theirs", "kubectl get pods -A -l app.kubernetes.io/name=package-controller")...)
+	if len(waiting) > 0 {
+		findings = append(findings, warning(subject, countText(len(waiting), "PackageSource")+" not attempted yet, or not since the last change: "+listSources(waiting)+
+			": if that stays, check whether package-controller runs, and with --namespaces that include theirs", "kubectl get pods -A -l app.kubernetes.io/name=package-controller")...)
 	}
 	if len(failing) > 0 {
 		findings = append(findings, warning(subject, countText(len(failing), "PackageSource")+" not ready: "+listSources(failing), describe(failing[0]))...)

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"maps"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
 
+	renderyaml "github.com/tandem-addons/tandem/pkg/core/render/yaml"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -23,9 +25,34 @@ const (
 	maxPartBytes = 256 << 10
 	// maxWholeBytes is the size up to which an index is parsed at once, in any form.
 	maxWholeBytes = 1 << 20
-	// maxKeyBytes limits a key in a message.
-	maxKeyBytes = 80
+	// maxValueBytes limits what is parsed at once, with 64 bytes for each value.
+	maxValueBytes = 8 << 20
+	// maxWholeKeys and maxPartKeys limit the keys of one map, in an index that is parsed at once and in a part: the decoder compares each pair of them.
+	maxWholeKeys, maxPartKeys = 10_000, 1_000
+	// maxShownBytes limits a key in a message.
+	maxShownBytes = 80
 )
+
+// decode parses YAML. Nothing is decoded from an empty text.
+func decode(part []byte, maxKeys int, into any) error {
+	document, _, err := renderyaml.First(string(part), maxValueBytes)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return err
+	case hasLargeMap(document, maxKeys):
+		return fmt.Errorf("a map has more than %d keys", maxKeys)
+	}
+	return document.Decode(into)
+}
+
+func hasLargeMap(node *yaml.Node, maxKeys int) bool {
+	if node.Kind == yaml.MappingNode && len(node.Content) > 2*maxKeys {
+		return true
+	}
+	return slices.ContainsFunc(node.Content, func(inside *yaml.Node) bool { return hasLargeMap(inside, maxKeys) })
+}
 
 // Entry is a version of a chart in the index of a repository.
 type Entry struct {
@@ -114,7 +141,7 @@ func (l *listing) addAll(found charts) error {
 
 // readYAML parses the whole index.
 func (l *listing) readYAML(data []byte) error {
-	if err := yaml.Unmarshal(data, l); err != nil {
+	if err := decode(data, maxWholeKeys, l); err != nil {
 		return err
 	}
 	defer func() { l.Entries = nil }()
@@ -203,7 +230,7 @@ func (l *listing) readBlocks(data []byte) error {
 	if !isForm {
 		return fmt.Errorf("it has more than %d bytes, and not the form that Helm writes", maxWholeBytes)
 	}
-	return yaml.Unmarshal(rest, l)
+	return decode(rest, maxPartKeys, l)
 }
 
 // readCharts reads the entries of all charts.
@@ -216,11 +243,12 @@ func (l *listing) readCharts(below []byte) error {
 			continue
 		}
 		var found charts
-		if err := yaml.Unmarshal(block, &found); err != nil {
-			return err
+		err := decode(block, maxPartKeys, &found)
+		if err == nil {
+			err = l.addAll(found)
 		}
-		if err := l.addAll(found); err != nil {
-			return err
+		if err != nil {
+			return fmt.Errorf("chart %s: %w", shownKey(block), err)
 		}
 	}
 	return nil
@@ -231,8 +259,8 @@ func (l *listing) readVersions(block []byte) error {
 	key, below, _ := bytes.Cut(block, []byte("\n"))
 	var named map[string]any
 	if len(key) <= maxPartBytes {
-		if err := yaml.Unmarshal(key, &named); err != nil {
-			return err
+		if err := decode(key, maxPartKeys, &named); err != nil {
+			return fmt.Errorf("chart %s: %w", shownKey(block), err)
 		}
 	}
 	for name, value := range named {
@@ -244,7 +272,7 @@ func (l *listing) readVersions(block []byte) error {
 				return partError(name)
 			}
 			var entries []*Entry
-			if err := yaml.Unmarshal(item, &entries); err != nil {
+			if err := decode(item, maxPartKeys, &entries); err != nil {
 				return fmt.Errorf("chart %s: %w", text.Quote(name), err)
 			}
 			if err := l.add(name, entries...); err != nil {
@@ -253,7 +281,13 @@ func (l *listing) readVersions(block []byte) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("%s has more than %d bytes, and not the form that Helm writes", text.Quote(string(key[:min(len(key), maxKeyBytes)])), maxPartBytes)
+	return fmt.Errorf("chart %s has more than %d bytes, and not the form that Helm writes", shownKey(block), maxPartBytes)
+}
+
+// shownKey returns the first line of a part, for a message.
+func shownKey(block []byte) string {
+	line, _, _ := bytes.Cut(block, []byte("\n"))
+	return text.Quote(string(bytes.TrimSuffix(bytes.TrimSpace(line[:min(len(line), maxShownBytes)]), []byte(":"))))
 }
 
 func partError(name string) error {
@@ -279,11 +313,12 @@ func split(whole []byte, begins func(line []byte) bool) iter.Seq[[]byte] {
 	}
 }
 
-// isKey returns a function that reports whether a line is a key of a map of that indentation, or the end of the map.
+// isKey returns a function that reports whether a line is a key of a map of that indentation, or the end of the map. The value of a key that is too long for its
+// line begins with a colon.
 func isKey(indent int) func(line []byte) bool {
 	return func(line []byte) bool {
 		content := bytes.TrimLeft(line, " ")
-		return len(line)-len(content) <= indent && !isEmpty(content) && content[0] != '-'
+		return len(line)-len(content) <= indent && !isEmpty(content) && content[0] != '-' && !bytes.HasPrefix(content, []byte(": "))
 	}
 }
 
@@ -291,7 +326,7 @@ func isKey(indent int) func(line []byte) bool {
 func isItem(indent int) func(line []byte) bool {
 	return func(line []byte) bool {
 		content := bytes.TrimLeft(line, " ")
-		return len(line)-len(content) == indent && content[0] == '-'
+		return len(line)-len(content) == indent && bytes.HasPrefix(content, []byte("-"))
 	}
 }
 

@@ -46,6 +46,8 @@ func TestPartsOfAnIndex(t *testing.T) {
 		"with deeper lists, comments and empty lines": "# Charts\n---\nentries:\n\n  # The first chart\n    web:\n      - version: 1.0.0\n# at the margin\n        urls: [a]\n\n      - {version: 2.0.0, urls: [b]}\n",
 		"with the lines of Windows":                   "apiVersion: v1\r\nentries:\r\n  web:\r\n  - version: 1.0.0\r\n    urls: [a]\r\n",
 		"with quoted names":                           "entries:\n  \"web\":\n  - {version: 1.0.0, urls: [a]}\n  'db':\n  - {version: 1.0.0, urls: [a]}\n",
+		"with a long name":                            "entries:\n  ? " + strings.Repeat("a", 200) + "\n  : - version: 1.0.0\n      urls: [a]\n    - {version: 2.0.0, urls: [b]}\n  web: [{version: 1.0.0, urls: [a]}]\n",
+		"with spaces at its end":                      "entries:\n  web:\n" + strings.Repeat("  - version: 1.0.0\n    urls: [a]\n", maxPartBytes/20) + "  ",
 		"with short lists":                            "entries:\n  web: [{version: 1.0.0, urls: [a]}]\n  db: []\n  none:\n  nil: null\n",
 		"without entries":                             "apiVersion: v1\nentries:\n",
 		"with a chart of many versions":               "entries:\n  web:\n" + strings.Repeat("  - version: 1.0.0\n    urls: [a]\n", maxPartBytes/20) + "  db:\n  - {version: 1.0.0, urls: [b]}\n",
@@ -66,6 +68,7 @@ func TestPartsOfAnIndex(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"entries: {}\n": "not the form that Helm writes",
+		"entries:\n  web:\n  - {" + manyKeys(maxPartKeys+1) + "}\n":                                        `chart "web": a map has more than 1000 keys`,
 		"entries:\n  web:\n  - version: [\n  db:\n":                                                        "line",
 		"entries:\n  web:\n  - version: 1.0.0\n    urls: [a]\n    more: " + long + "\n":                    `an entry of chart "web" has more than 262144 bytes`,
 		"entries:\n  web: [{version: 1.0.0, urls: [a]}, " + long + "]\n":                                   `has more than 262144 bytes, and not the form that Helm writes`,
@@ -76,6 +79,35 @@ func TestPartsOfAnIndex(t *testing.T) {
 		if err := l.readBlocks([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80s: got error %v, want %s", text, err, want)
 		}
+	}
+}
+
+// manyKeys returns the content of a map. The decoder compares each pair of its keys.
+func manyKeys(number int) string {
+	var keys strings.Builder
+	for i := range number {
+		fmt.Fprintf(&keys, "k%d,", i)
+	}
+	return keys.String()
+}
+
+// What is larger than 1 MiB is read in parts, which a large entry shows.
+func TestParseIndexReadsLargeOnesInParts(t *testing.T) {
+	entry := "  - version: 1.0.0\n    urls: [a]\n    description: " + strings.Repeat("x", 1000) + "\n"
+	whole := "apiVersion: v1\nentries:\n  web:\n" + strings.Repeat(entry, maxWholeBytes/1000)
+	index, err := ParseIndex([]byte(whole))
+	if err != nil || len(index["web"]) != maxWholeBytes/1000 {
+		t.Errorf("got %d entries, %v", len(index["web"]), err)
+	}
+	large := "  - version: 1.0.0\n    urls: [a]\n    description: " + strings.Repeat("x", maxPartBytes) + "\n"
+	if _, err := ParseIndex([]byte(whole + large)); err == nil || !strings.Contains(err.Error(), `an entry of chart "web" has more than`) {
+		t.Errorf("got error %v", err)
+	}
+	if _, err := ParseIndex([]byte("entries:\n  web:\n" + large)); err != nil {
+		t.Errorf("a small index: %v", err)
+	}
+	if _, err := ParseIndex([]byte("apiVersion: v1\nentries: {" + manyKeys(maxWholeKeys+1) + "}\n")); err == nil || !strings.Contains(err.Error(), "more than 10000 keys") {
+		t.Errorf("got error %v", err)
 	}
 }
 
@@ -101,7 +133,7 @@ func FuzzPartsOfAnIndex(f *testing.F) {
 		f.Add(seed, seed, uint8(2))
 	}
 	f.Fuzz(func(t *testing.T, name, more string, number uint8) {
-		if strings.ContainsAny(name, "\n\r\u0085\u2028\u2029") || len(name) > 100 { // not the name of a chart: it would be a key on several lines
+		if strings.ContainsAny(name, "\n\r\u0085\u2028\u2029") { // not the name of a chart: it would be a key on several lines
 			return
 		}
 		entries := []map[string]any{}
@@ -130,7 +162,12 @@ func FuzzPartsOfAnIndex(f *testing.F) {
 		}
 		fromJSON := listing{index: Index{}}
 		if err := fromJSON.readJSON(encoded); err != nil {
-			t.Errorf("%s: %v", encoded, err)
+			t.Fatalf("%s: %v", encoded, err)
+		}
+		if want := (listing{index: Index{}}); want.readYAML(encoded) == nil {
+			if diff := cmp.Diff(want.index, fromJSON.index); diff != "" {
+				t.Errorf("%s: %s", encoded, diff)
+			}
 		}
 	})
 }
