@@ -36,6 +36,13 @@ type LimitError struct{ Limit string }
 
 func (e *LimitError) Error() string { return "processing the chart requires more than " + e.Limit }
 
+// ProcessError reports that the process for a chart had no result. That says nothing about the chart, and may pass.
+type ProcessError struct{ cause error }
+
+func (e *ProcessError) Error() string { return e.cause.Error() }
+
+func (e *ProcessError) Unwrap() error { return e.cause }
+
 // maxStackBytes limits the depth of templates that execute each other: Helm limits include, and not tpl.
 const maxStackBytes = 64 << 20
 

@@ -48,13 +48,6 @@ type request struct {
 // question is a call of lookup.
 type question struct{ APIVersion, Kind, Namespace, Name string }
 
-// ProcessError reports that the process for a chart had no result. That says nothing about the chart, and may pass.
-type ProcessError struct{ cause error }
-
-func (e *ProcessError) Error() string { return e.cause.Error() }
-
-func (e *ProcessError) Unwrap() error { return e.cause }
-
 // Render renders a chart. An *Error comes from a template or a schema, a *VersionError is about the version of Kubernetes, and a *LimitError states which
 // limit of the chart was reached. All other errors, such as those of lookup, may pass.
 func (r *Renderer) Render(ctx context.Context, in Input, lookup Lookup) (*release.Rendering, error) {
