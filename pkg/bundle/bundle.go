@@ -96,11 +96,6 @@ type Loader struct {
 	bundle Bundle
 }
 
-// failure is an error that is not a problem of a package, such as an unreachable hub. It stops loading.
-type failure struct{ error }
-
-func (f failure) Unwrap() error { return f.error }
-
 // LoadBundle loads the package of that name with all packages that it depends on, and collects all problems.
 func (l *Loader) LoadBundle(ctx context.Context, name string) (*Bundle, error) {
 	l.Begin()

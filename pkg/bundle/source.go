@@ -128,6 +128,11 @@ func (l *Loader) OpenSource(ctx context.Context, name string) (source, error) {
 	return l.ReadArchive(name, file)
 }
 
+// failure is an error that is not a problem of a package, such as an unreachable hub. It stops loading.
+type failure struct{ error }
+
+func (f failure) Unwrap() error { return f.error }
+
 // errPlain is the error of a plain http URL in a document that was read over https.
 var errPlain = errors.New("the URL must use https, or, for a tarball, have a digest")
 

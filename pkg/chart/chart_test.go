@@ -14,7 +14,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -295,30 +294,6 @@ func TestASchemaReachesNoAddress(t *testing.T) {
 	case path := <-asked:
 		t.Errorf("the server was asked for %s", path)
 	default:
-	}
-}
-
-// Helm parses all files of a chart to load it: a compressed archive of some kilobytes may require gigabytes.
-func TestInspectionsAreLimited(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux limits the memory of a process")
-	}
-	files := folder{}
-	for _, sub := range []string{"a", "b", "c"} {
-		files["charts/"+sub+"/Chart.yaml"] = "apiVersion: v2\nname: " + sub + "\nversion: 1.0.0\n"
-		files["charts/"+sub+"/values.yaml"] = "v: [" + strings.Repeat("v,", 2<<20) + "v]\n"
-	}
-	archive := files.archive(t)
-	_, errOfCheck := Check(t.Context(), archive)
-	_, errOfDescribe := Describe(t.Context(), archive)
-	_, errOfViolations := Violations(t.Context(), archive, nil)
-	for what, err := range map[string]error{"check": errOfCheck, "describe": errOfDescribe, "violations": errOfViolations} {
-		if limit := (*LimitError)(nil); !errors.As(err, &limit) || limit.Limit != "512 MiB of memory" {
-			t.Errorf("%s: got error %v", what, err)
-		}
-	}
-	if got := metadataOf(folder{"Chart.yaml": metadata + "keywords: [" + strings.Repeat("v,", 500_000) + "v]\n"}.archive(t)); got.Version != "" {
-		t.Errorf("got version %s of a Chart.yaml with half a million keywords", got.Version)
 	}
 }
 

@@ -3,6 +3,7 @@ package packages
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -68,19 +69,8 @@ func NewCmdPush(f *hubclient.Factory, runF func(context.Context, *PushOptions) e
 				}
 				o.to = &to
 			}
-			switch {
-			case o.to != nil && o.trust.IsSet():
-				return terminal.Usagef(cmd, "--key and --trusted-root are for a package that is stored on the hub: to sign one in a registry, set --sign-key")
-			case o.signKey == "" && cmd.Flags().Changed("sign-key"):
-				return terminal.Usagef(cmd, "--sign-key is empty: set its value, or remove the flag")
-			case o.to == nil && o.overwrite:
-				return terminal.Usagef(cmd, "--overwrite is for tags in registries: an OperatorVersion is immutable")
-			}
-			if err := o.trust.Check(cmd); err != nil {
+			if err := o.check(cmd); err != nil {
 				return terminal.Usagef(cmd, "%v", err)
-			}
-			if o.to != nil && artifact.IsReference(o.name) {
-				return terminal.Usagef(cmd, "both places are in registries: use 'kubectl addon package copy', which keeps the digest and the signatures")
 			}
 			return runF(cmd.Context(), o)
 		},
@@ -91,6 +81,21 @@ func NewCmdPush(f *hubclient.Factory, runF func(context.Context, *PushOptions) e
 	o.trust.AddTo(cmd)
 	o.addFlag(cmd)
 	return cmd
+}
+
+// check returns an error for flags that do not fit the places.
+func (o *PushOptions) check(cmd *cobra.Command) error {
+	switch {
+	case o.to != nil && o.trust.IsSet():
+		return errors.New("--key and --trusted-root are for a package that is stored on the hub: to sign one in a registry, set --sign-key")
+	case o.signKey == "" && cmd.Flags().Changed("sign-key"):
+		return errors.New("--sign-key is empty: set its value, or remove the flag")
+	case o.to == nil && o.overwrite:
+		return errors.New("--overwrite is for tags in registries: an OperatorVersion is immutable")
+	case o.to != nil && artifact.IsReference(o.name):
+		return errors.New("both places are in registries: use 'kubectl addon package copy', which keeps the digest and the signatures")
+	}
+	return o.trust.Check(cmd)
 }
 
 func runPush(ctx context.Context, o *PushOptions) error {

@@ -118,8 +118,6 @@ type Source struct {
 	Generation      int64
 	Suspended       bool
 	Conditions      []metav1.Condition
-	// reason is the reason of a condition Ready that is False.
-	reason string
 }
 
 // Permissions are the reviewed permissions of the user. Namespace is where those of namespaced resources were reviewed; empty for all namespaces.

@@ -24,14 +24,12 @@ func sources(o Observations) []Finding {
 	}
 	var waiting, failing, suspended []Source
 	for _, s := range slices.SortedFunc(slices.Values(o.Sources.Sources), compareSources) {
-		ready := meta.FindStatusCondition(s.Conditions, kudo.ConditionReady)
 		switch {
 		case s.Suspended:
 			suspended = append(suspended, s)
-		case (ready == nil || ready.ObservedGeneration != s.Generation) && o.Now.Sub(s.Created) > attemptedAfter:
+		case s.isWaiting(o.Now):
 			waiting = append(waiting, s)
-		case ready != nil && ready.Status == metav1.ConditionFalse:
-			s.reason = ready.Reason
+		case s.reason() != "":
 			failing = append(failing, s)
 		}
 	}
@@ -57,13 +55,28 @@ func compareSources(a, b Source) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
+// isWaiting reports whether the spec of a source has not been attempted yet.
+func (s Source) isWaiting(now time.Time) bool {
+	ready := meta.FindStatusCondition(s.Conditions, kudo.ConditionReady)
+	return (ready == nil || ready.ObservedGeneration != s.Generation) && now.Sub(s.Created) > attemptedAfter
+}
+
+// reason returns why the last attempt has failed; empty if it has not.
+func (s Source) reason() string {
+	ready := meta.FindStatusCondition(s.Conditions, kudo.ConditionReady)
+	if ready == nil || ready.Status != metav1.ConditionFalse {
+		return ""
+	}
+	return ready.Reason
+}
+
 // listSources returns the names of sources with their reasons.
 func listSources(found []Source) string {
 	var named []string
 	for _, s := range found {
 		name := s.Namespace + "/" + s.Name
-		if s.reason != "" {
-			name += " (" + oneLine(s.reason) + ")"
+		if reason := s.reason(); reason != "" && !s.Suspended {
+			name += " (" + oneLine(reason) + ")"
 		}
 		named = append(named, name)
 	}
