@@ -154,7 +154,7 @@ var _ = Describe("check", func() {
 		silent.Labels[addonv1alpha1.LabelVersion] = "v0.0.1"
 		Expect(own.Patch(ctx, silent, client.Merge)).To(Succeed())
 		Expect(own.Create(ctx, managedCluster("cluster2"))).To(Succeed())
-		source := &kudo.PackageSource{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "web"}}
+		source := &kudo.PackageSource{ObjectMeta: metav1.ObjectMeta{Namespace: "tandem-system", Name: "web"}}
 		source.Spec.Package = &kudo.SourcePackage{Reference: "oci://registry.example.com/web", Tag: "stable"}
 		source.Spec.Suspend = true
 		Expect(own.Create(ctx, source)).To(Succeed())
@@ -164,7 +164,7 @@ var _ = Describe("check", func() {
 		Expect(checked.out).To(And(
 			MatchRegexp(`(?m)^✗ +admission +missing on the hub: ValidatingAdmissionPolicyBinding tandem-children; `),
 			MatchRegexp(`(?m)^✗ +agents +addon-agent of cluster cluster1 has not renewed its Lease for up to 120m: `),
-			MatchRegexp(`(?m)^! +sources +1 PackageSource is suspended by spec\.suspend: cluster1/web\n +kubectl describe packagesource web -n cluster1$`),
+			MatchRegexp(`(?m)^! +sources +1 PackageSource is suspended by spec\.suspend: tandem-system/web\n +kubectl describe packagesource web -n tandem-system$`),
 			MatchRegexp(`(?m)^! +agents +no addon-agent of cluster cluster2 has ever contacted the hub: `),
 			MatchRegexp(`(?m)^! +agents +addon-manager is v0.0.0, and addon-agent of cluster cluster1 has another version: `)))
 		one := run(ctx, "check", "--cluster", "cluster2")
