@@ -70,11 +70,12 @@ PLATFORMS ?= linux/amd64,linux/arm64
 PUSH ?=
 # The platforms of the plugin in `make release`; all six if empty. Any value of BUNDLE adds the control plane programs of this platform. KEY is the
 # file of a private key that signs the release, and of the public key with which `make release-check` verifies it. FROM is the folder of the release before,
-# from which `make release-check` upgrades a sandbox.
+# from which `make release-check` upgrades a sandbox. Any value of KIND makes it install the release on kind clusters, too, and run the end-to-end tests there.
 PLUGIN_PLATFORMS ?=
 BUNDLE ?=
 KEY ?=
 FROM ?=
+KIND ?=
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 # The versions of Kubernetes of `make test-versions`, beside the one of `make test`, and its suites. LABELS selects specs of the suites by their labels.
 VERSIONS ?= 1.34 1.35 1.36
@@ -148,6 +149,7 @@ release: ## Build all files of release VERSION into dist: the plugin, images, ma
 release-check: ## Verify the files in dist as a user does: checksums, programs, SBOMs, images, the chart, the demo, an upgrade from the release in FROM, and the manifests.
 	@assets=$(assets); export KUBEBUILDER_ASSETS=$$assets TANDEM_ASSETS=$$assets; \
 	go run ./hack/release check $(if $(KEY),-key='$(KEY)') $(if $(FROM),-from='$(FROM)') dist
+	$(if $(KIND),@hack/kind.sh test --release dist)
 
 .PHONY: controlplane
 controlplane: ## Download or build the control plane programs into the cache, and print the folder.

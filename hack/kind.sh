@@ -2,32 +2,36 @@
 # Runs Tandem in containers on kind clusters: a hub and two managed clusters, with Docker or podman. The hub and cluster1 have two nodes.
 # kind is built, and kubectl too if it is missing. --ocm installs OCM by its own operators; their images are built where none can be pulled.
 #
-#   hack/kind.sh up [--ocm] [--dry-run]     create the clusters and install Tandem, optionally with OCM
-#   hack/kind.sh down [--dry-run]           delete them
-#   hack/kind.sh test                       create them, run the end-to-end tests on them, and delete them (KEEP=1 keeps them)
+#   hack/kind.sh up [--ocm | --release FOLDER] [--dry-run]    create the clusters and install Tandem, optionally with OCM
+#   hack/kind.sh down [--dry-run]                             delete them
+#   hack/kind.sh test [--release FOLDER]    create them, run the end-to-end tests on them, and delete them (KEEP=1 keeps them)
 #   hack/kind.sh page [--check]             run the commands of docs/kind.md, which create other clusters, and record or check their output
 #
-# --dry-run prints the commands without running them. The clusters' kubeconfigs are bin/kind/*.kubeconfig. KIND_EXPERIMENTAL_PROVIDER is
-# docker or podman, and KIND_IMAGE a node image: by default kind's own, or if it cannot be pulled, one that hack/kind/build.sh builds.
+# --release installs the release in FOLDER, which `make release` writes: its images, manifests and plugin. --dry-run prints the commands without running
+# them. The clusters' kubeconfigs are bin/kind/*.kubeconfig. KIND_EXPERIMENTAL_PROVIDER is docker or podman, and KIND_IMAGE a node image: by default
+# kind's own, or if it cannot be pulled, one that hack/kind/build.sh builds.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . hack/kind/limits.sh
 
 usage() { sed -n '5,8s/^# *//p' "$0" >&2; exit 2; }
 
-action='' ocm='' dry_run='' check=''
-for argument in "$@"; do
-  case $argument in
-    up | down | test | page) [ -z "$action" ] || usage; action=$argument ;;
+action='' ocm='' dry_run='' check='' release=''
+while [ $# -gt 0 ]; do
+  case $1 in
+    up | down | test | page) [ -z "$action" ] || usage; action=$1 ;;
     --ocm) ocm=yes ;;
+    --release) [ $# -gt 1 ] && [ -z "$release" ] || usage; release=$2; shift ;;
     --dry-run) dry_run=yes ;;
     --check) check=yes ;;
     *) usage ;;
   esac
+  shift
 done
 [ -n "$action" ] || usage
 [ -z "$check" ] || [ "$action" = page ] || usage
 [ -z "$ocm$dry_run" ] || [ "$action" != page ] || usage
+[ -z "$release" ] || [[ -z $ocm && ($action = up || $action = test) ]] || usage
 
 folder=bin/kind
 managed=(cluster1 cluster2)
@@ -39,6 +43,12 @@ next=$repository/addon-agent:next
 network=tandem-kind
 # The name of node images that are built.
 built=localhost/tandem-kind-node
+# The plugin that adds clusters.
+plugin=bin/kubectl-addon
+if [ -n "$release" ]; then
+  read -r repository version < <(sed -n 's,^ *image: \(.*\)/addon-manager:\(.*\)$,\1 \2,p' "$release/install-hub.yaml")
+  plugin=$folder/kubectl-addon next=$repository/addon-agent:next
+fi
 # The address of the hub's API server for the other clusters' containers.
 hub_server=https://tandem-hub-control-plane:6443
 
@@ -174,6 +184,10 @@ rename_agent() {
 
 # install CLUSTER FOLDER [LINE]: installs a folder of deploy/ with the loaded images.
 install() {
+  if [ -n "$release" ]; then
+    run kubectl --kubeconfig "$(file "$1")" apply --server-side -f "$release/install-$2${3:+-before-1.36}.yaml"
+    return
+  fi
   run mkdir -p "$folder/$2"
   [ -n "$dry_run" ] || {
     echo "resources: [../../../deploy/$2]"
@@ -211,9 +225,16 @@ prepare() {
   find_image
   find_software
   find_ocm
-  run make images build REPOSITORY="$repository" VERSION="$version" PLATFORMS="linux/$(go env GOARCH)"
   run mkdir -p "$folder"
+  if [ -n "$release" ]; then
+    run tar -xzf "$release/kubectl-addon_${version}_$(go env GOOS)_$(go env GOARCH).tar.gz" -C "$folder" kubectl-addon
+  else
+    run make images build REPOSITORY="$repository" VERSION="$version" PLATFORMS="linux/$(go env GOARCH)"
+  fi
 }
+
+# packed PROGRAM: prints the archive of its image.
+packed() { if [ -n "$release" ]; then echo "$release/$1_${version}_oci.tar"; else echo "bin/images/$1.tar"; fi; }
 
 # Prepares this machine for nodes.
 prepare_nodes() {
@@ -224,9 +245,9 @@ prepare_nodes() {
 
 create() {
   prepare_nodes
-  local images=(bin/images/addon-agent.tar ${software:+"$software"})
+  local images=("$(packed addon-agent)" ${software:+"$software"})
   [ -z "$ocm_images" ] || images+=("$ocm_images"/{registration,registration-operator,work}.tar)
-  cluster hub 2 bin/images/addon-manager.tar ${ocm_images:+"$ocm_images"/*.tar}
+  cluster hub 2 "$(packed addon-manager)" ${ocm_images:+"$ocm_images"/*.tar}
   cluster cluster1 2 "${images[@]}"
   cluster cluster2 1 "${images[@]}"
   for name in "${managed[@]}"; do [ -z "$next" ] || rename_agent "$name"; done
@@ -243,7 +264,7 @@ up_without_ocm() {
   install hub hub "$(component)"
   ready hub addon-manager
   for name in "${managed[@]}"; do
-    run bin/kubectl-addon join "$name" --kubeconfig "$(file hub)" --cluster-kubeconfig "$(file "$name")" --hub-server "$hub_server"
+    run "$plugin" join "$name" --kubeconfig "$(file hub)" --cluster-kubeconfig "$(file "$name")" --hub-server "$hub_server"
     install "$name" agent
     ready "$name" addon-agent
   done
