@@ -242,12 +242,12 @@ func IsWorking(metrics string) bool {
 }
 
 // Tally counts the objects that were created and deleted, and the executions of plans that were recorded, by their normalised names. An object
-// that is deleted again while a finalizer holds it counts once.
+// that is deleted again while a finalizer holds it counts once, and a dry run does not count.
 func Tally(writes []*proxy.Write, run string) map[string]int {
 	counts := map[string]int{}
 	executions, deleted := map[string]bool{}, map[string]bool{}
 	for _, w := range writes {
-		if !w.IsSuccess() || w.Periodic() {
+		if !w.IsSuccess() || w.IsDryRun || w.Periodic() {
 			continue
 		}
 		switch {

@@ -94,6 +94,7 @@ func TestTally(t *testing.T) {
 	refused.Code = 409
 	got := Tally([]*proxy.Write{
 		{Verb: "apply", Resource: "configmaps", Name: "run7-base", Code: 201}, {Verb: "apply", Resource: "configmaps", Name: "run7-base", Code: 200},
+		{Verb: "create", Resource: "configmaps", Name: "run7-dry", Code: 201, IsDryRun: true},
 		{Verb: "create", Resource: "events", Name: "e", Code: 201}, {Verb: "delete", Resource: "configmaps", Name: "run7-base", Code: 200},
 		{Verb: "delete", Resource: "configmaps", Name: "run7-base", Code: 404}, {Verb: "delete", Resource: "manifestworks", Name: "run7", Code: 200},
 		{Verb: "delete", Resource: "instances", Name: "run7", UID: "held", Code: 200}, {Verb: "delete", Resource: "instances", Name: "run7", UID: "held", Code: 200},

@@ -72,7 +72,7 @@ func (r *run) add(ctx context.Context, found state, server string, k kind) error
 	}
 	for i := range objects.Items {
 		o := &objects.Items[i]
-		if !ofRun(o, r.name) {
+		if !r.scenario.owns(o, r.name) {
 			continue
 		}
 		text, err := content(o)
@@ -85,10 +85,20 @@ func (r *run) add(ctx context.Context, found state, server string, k kind) error
 	return nil
 }
 
+// owns reports whether an object belongs to the scenario's run of that name. Definitions have the same names in all runs: those of other scenarios'
+// kinds, which a chart leaves in a world, do not belong to it.
+func (s scenario) owns(o *unstructured.Unstructured, name string) bool {
+	if o.GetKind() != "CustomResourceDefinition" {
+		return ofRun(o, name)
+	}
+	group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+	defined, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+	return slices.ContainsFunc(s.onCluster, func(k kind) bool { return k.Group == group && k.Kind == defined })
+}
+
 // ofRun reports whether an object belongs to the run of that name. Marks of rollouts are named like their add-on, with a prefix.
 func ofRun(o *unstructured.Unstructured, name string) bool {
-	return o.GetNamespace() == name || strings.HasPrefix(strings.TrimPrefix(o.GetName(), "addon-"), name) || o.GroupVersionKind().Group == "apiextensions.k8s.io" &&
-		strings.HasSuffix(o.GetName(), ".faults.test")
+	return o.GetNamespace() == name || strings.HasPrefix(strings.TrimPrefix(o.GetName(), "addon-"), name)
 }
 
 // content returns an object without what differs between two runs.

@@ -266,7 +266,7 @@ func (w *world) clear(ctx context.Context, r *run) error {
 	}
 	for server, kinds := range map[string][]kind{"hub": r.scenario.onHub, "cluster": r.scenario.onCluster} {
 		for _, k := range kinds {
-			if err := w.strip(ctx, server, k, r.name); err != nil {
+			if err := w.strip(ctx, r, server, k); err != nil {
 				return err
 			}
 		}
@@ -285,7 +285,7 @@ func (w *world) clear(ctx context.Context, r *run) error {
 }
 
 // strip deletes the run's objects of a kind without waiting for their finalizers, as the program that may write all of them.
-func (w *world) strip(ctx context.Context, server string, k kind, name string) error {
+func (w *world) strip(ctx context.Context, r *run, server string, k kind) error {
 	config, program := w.hubConfig, "addon-manager"
 	if server == "cluster" {
 		config, program = w.managedConfig, "addon-agent"
@@ -301,7 +301,7 @@ func (w *world) strip(ctx context.Context, server string, k kind, name string) e
 	}
 	for i := range objects.Items {
 		o := &objects.Items[i]
-		if !ofRun(o, name) {
+		if !r.scenario.owns(o, r.name) {
 			continue
 		}
 		if err := client.IgnoreNotFound(c.Delete(ctx, o)); err != nil {

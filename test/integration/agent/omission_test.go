@@ -227,7 +227,7 @@ var _ = Describe("Fields of a template that an API server does not take as they 
 		stop = runAgent()
 		h.set(ctx, map[string]string{"VALUE": "two"})
 		Eventually(func() string { return h.config(ctx, "-config") }).Should(Equal("two"))
-		h.rollOut(ctx)
+		h.rollsOut(ctx, "deploy", before)
 		h.completes(ctx, "deploy", before)
 		Expect(h.podTemplate(ctx)).To(Equal(template))
 		Expect(template.Spec.ServiceAccountName).To(Equal("account"))

@@ -94,7 +94,7 @@ var _ = Describe("An Instance that has to be healthy for a time after its plan",
 			before := h.plan(ctx, "update")
 			h.change(ctx, setParameter("VALUE", "two"))
 			eventually(ctx, h).Should(reason(kudo.ReasonPlanPending))
-			h.rollOut(ctx)
+			h.rollsOut(ctx, "update", before)
 			h.completes(ctx, "update", before)
 			eventually(ctx, h).Should(And(reason(kudo.ReasonSoaking), HaveField("Message", HavePrefix("healthy since "))))
 

@@ -124,7 +124,7 @@ var _ = Describe("A maintenance window", func() {
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.IgnoreWindowsUntil = &metav1.Time{Time: time.Now().Add(time.Hour)} })
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(HaveField("UID", BeEquivalentTo("again")))
 		Eventually(func() []string { return h.eventsOf(ctx, "WindowOverridden") }).Should(ConsistOf(ContainSubstring("closed by the hub (ManagedCluster)")))
-		h.rollOut(ctx)
+		h.rollsOut(ctx, "deploy", before)
 		h.completes(ctx, "deploy", before)
 		h.finish(ctx)
 	})
