@@ -14,6 +14,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . hack/kind/limits.sh
 
+fail() { echo "kind: $*" >&2; exit 1; }
+
 usage() { sed -n '5,8s/^# *//p' "$0" >&2; exit 2; }
 
 action='' ocm='' dry_run='' check='' release=''
@@ -46,7 +48,8 @@ built=localhost/tandem-kind-node
 # The plugin that adds clusters.
 plugin=bin/kubectl-addon
 if [ -n "$release" ]; then
-  read -r repository version < <(sed -n 's,^ *image: \(.*\)/addon-manager:\(.*\)$,\1 \2,p' "$release/install-hub.yaml")
+  read -r repository version < <(sed -n 's,^ *image: \(.*\)/addon-manager:\(.*\)$,\1 \2,p' "$release/install-hub.yaml") ||
+    fail "$release/install-hub.yaml does not name the image of addon-manager; make release writes it"
   plugin=$folder/kubectl-addon next=$repository/addon-agent:next
 fi
 # The address of the hub's API server for the other clusters' containers.
@@ -57,8 +60,6 @@ run() {
   printf '+'; printf ' %q' "$@"; echo
   [ -n "$dry_run" ] || "$@"
 }
-
-fail() { echo "kind: $*" >&2; exit 1; }
 
 need() {
   [ -n "$dry_run" ] && return

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -71,5 +72,44 @@ func TestReadmeInstallsOnKindAsThePageDoes(t *testing.T) {
 		if !strings.Contains(string(page), "\n"+command+"\n") {
 			t.Errorf("docs/kind.md does not run %s", command)
 		}
+	}
+}
+
+// hack/kind.sh --release installs the images, manifests and plugin of a release, and builds nothing.
+func TestKindInstallsRelease(t *testing.T) {
+	run := func(release string) (string, error) {
+		command := exec.Command("bash", "hack/kind.sh", "up", "--release", release, "--dry-run")
+		command.Dir = root
+		command.Env = append(os.Environ(), "KIND_IMAGE=node", "KIND_EXPERIMENTAL_PROVIDER=docker")
+		output, err := command.CombinedOutput()
+		return string(output), err
+	}
+	release := t.TempDir()
+	want := release + "/install-hub.yaml does not name the image of addon-manager; make release writes it\n"
+	if got, err := run(release); err == nil || !strings.HasSuffix(got, want) {
+		t.Errorf("%v, got %q, want %q", err, got, want)
+	}
+	manifest := "spec:\n  containers:\n  - name: addon-manager\n    image: registry.corp/tandem/addon-manager:v1.2.3\n"
+	if err := os.WriteFile(filepath.Join(release, "install-hub.yaml"), []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := run(release)
+	if err != nil {
+		t.Fatal(err, got)
+	}
+	for _, command := range []string{
+		"tar -xzf " + release + "/kubectl-addon_v1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH + ".tar.gz -C bin/kind kubectl-addon",
+		"kind load image-archive " + release + "/addon-manager_v1.2.3_oci.tar --name tandem-hub",
+		"kind load image-archive " + release + "/addon-agent_v1.2.3_oci.tar --name tandem-cluster2",
+		"kubectl --kubeconfig bin/kind/hub.kubeconfig apply --server-side -f " + release + "/install-hub.yaml",
+		"bin/kind/kubectl-addon join cluster1 --kubeconfig bin/kind/hub.kubeconfig --cluster-kubeconfig bin/kind/cluster1.kubeconfig --hub-server https://tandem-hub-control-plane:6443",
+		"kubectl --kubeconfig bin/kind/cluster1.kubeconfig apply --server-side -f " + release + "/install-agent.yaml",
+	} {
+		if !strings.Contains(got, "\n+ "+command+"\n") {
+			t.Errorf("it does not run %q:\n%s", command, got)
+		}
+	}
+	if strings.Contains(got, "make images") {
+		t.Errorf("it builds images:\n%s", got)
 	}
 }
