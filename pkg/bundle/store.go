@@ -117,9 +117,12 @@ type ConflictError struct {
 	file    string
 }
 
-func (e *ConflictError) Error() string {
-	return fmt.Sprintf("OperatorVersion %q already exists in namespace %q with different content (%s) and is immutable: raise operatorVersion in %s",
-		e.Version.Name, e.Version.Namespace, strings.Join(e.Changed, ", "), e.file)
+func (e *ConflictError) Error() string { return e.Text() + ": raise operatorVersion in " + e.file }
+
+// Text returns the error without what fixes it.
+func (e *ConflictError) Text() string {
+	return fmt.Sprintf("OperatorVersion %q already exists in namespace %q with different content (%s) and is immutable",
+		e.Version.Name, e.Version.Namespace, strings.Join(e.Changed, ", "))
 }
 
 // highestVersions returns the OperatorVersions with the packages that provide the Operator: the highest existing version of each operator,

@@ -154,15 +154,10 @@ func (a *attempt) runPackage(ctx context.Context) (*kudo.SourceArtifact, error) 
 
 // runChart stores a chart as a package with one Helm task.
 func (a *attempt) runChart(ctx context.Context) (*kudo.SourceArtifact, error) {
-	wanted := a.source.Spec.Chart
-	ref, err := catalog.ParseReference(wanted.Name, wanted.Repository)
-	if err == nil {
-		err = catalog.CheckRange(wanted.Version)
-	}
+	ref, options, err := sourcing.ReadChart(a.source.Spec.Chart)
 	if err != nil {
 		return nil, sourcing.Failed(kudo.ReasonInvalidSource, err)
 	}
-	ref.Version, ref.Digest = wanted.Version, wanted.Digest
 	fetched, err := a.charts.Fetch(ctx, ref)
 	if err != nil {
 		return nil, a.fetchFailure(err)
@@ -177,7 +172,7 @@ func (a *attempt) runChart(ctx context.Context) (*kudo.SourceArtifact, error) {
 	if err != nil || stored != nil {
 		return stored, err
 	}
-	found, err := a.wrap(ctx, fetched)
+	found, err := a.wrap(ctx, fetched, options)
 	if err != nil {
 		return nil, sourcing.Failed(kudo.ReasonInvalidPackage, err)
 	}
@@ -209,7 +204,7 @@ func (a *attempt) fetchFailure(err error) error {
 }
 
 // wrap returns a package around a chart, as 'kubectl addon package from-chart' writes it.
-func (a *attempt) wrap(ctx context.Context, fetched *registry.Chart) (*bundle.Bundle, error) {
+func (a *attempt) wrap(ctx context.Context, fetched *registry.Chart, options sourcing.ChartOptions) (*bundle.Bundle, error) {
 	described, err := chart.Describe(ctx, fetched.Archive)
 	if errors.As(err, new(*chart.ProcessError)) {
 		return nil, sourcing.Failed(kudo.ReasonPullFailed, err)
@@ -222,7 +217,7 @@ func (a *attempt) wrap(ctx context.Context, fetched *registry.Chart) (*bundle.Bu
 	}
 	described.Source = wrap.Source{Repository: fetched.Repository, From: fetched.From, Digest: fetched.Digest}
 	packed := fmt.Sprintf("%s-%s.tgz", described.Name, described.Version)
-	files, err := wrap.Files(described.Name, packed, described, nil)
+	files, err := wrap.FilesWith(described.Name, packed, described, options.Choices, options.Values)
 	if err != nil {
 		return nil, err
 	}
@@ -374,6 +369,9 @@ func (a *attempt) store(ctx context.Context, found *bundle.Bundle, signatures bu
 	err := a.hub().Push(ctx, found, signatures)
 	var conflict *bundle.ConflictError
 	if errors.As(err, &conflict) {
+		if a.source.Spec.Chart != nil {
+			err = fmt.Errorf("%s: this content takes effect with the next version of the chart, or if you delete the OperatorVersion while nothing uses it", conflict.Text())
+		}
 		return sourcing.Failed(kudo.ReasonVersionConflict, err)
 	}
 	return sourcing.Failed(kudo.ReasonStoreFailed, err)

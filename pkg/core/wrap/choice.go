@@ -47,27 +47,38 @@ func ParseChoices(args []string) ([]Choice, error) {
 	}
 	choices := make([]Choice, 0, len(args))
 	for _, arg := range args {
-		choice, err := parseChoice(arg)
+		place, name, named := cutLast(arg, "=")
+		if named && name == "" {
+			return nil, fmt.Errorf("%s is no PATH=NAME such as image.tag=TAG: the name is empty", text.Quote(arg))
+		}
+		choice, err := NewChoice(place, name)
 		if err != nil {
 			return nil, fmt.Errorf("%s is no PATH=NAME such as image.tag=TAG: %w", text.Quote(arg), err)
 		}
-		for _, other := range choices {
-			if err := choice.excludes(other); err != nil {
-				return nil, err
-			}
-		}
 		choices = append(choices, choice)
 	}
-	return choices, nil
+	return choices, CheckChoices(choices)
 }
 
-func parseChoice(arg string) (Choice, error) {
-	place, name, named := cutLast(arg, "=")
+// CheckChoices returns an error if two choices exclude each other.
+func CheckChoices(choices []Choice) error {
+	for i, choice := range choices {
+		for _, other := range choices[:i] {
+			if err := choice.excludes(other); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// NewChoice returns the choice of a value by its path, such as image.tag. Without a name, the parameter is called like the path: IMAGE_TAG.
+func NewChoice(place, name string) (Choice, error) {
 	keys, err := parsePath(place)
 	if err != nil {
 		return Choice{}, err
 	}
-	if !named {
+	if name == "" {
 		name = nameOf(keys)
 	}
 	if !parameterName.MatchString(name) {

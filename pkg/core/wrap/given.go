@@ -1,6 +1,7 @@
 package wrap
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -37,8 +38,8 @@ func (c Chart) Given(values *yaml.Node) (given []Given, problems []Problem) {
 	}
 	g := &givenValues{chart: c, root: root, described: described}
 	g.visit(values, nil)
-	if len(g.given) > MaxChoices {
-		g.add(values, "%d values are set, more than %d", len(g.given), MaxChoices)
+	if g.count > MaxChoices {
+		g.add(values, "%d values are set, more than %d", g.count, MaxChoices)
 	}
 	return g.given, g.problems
 }
@@ -52,6 +53,50 @@ func GivenFiles(name, archive string, chart Chart, given []Given) (map[string]st
 	return filesOf(name, archive, chart, chosen, Release{})
 }
 
+// FilesWith is Files with values that the package sets over those of the chart. One that is chosen is the default of its parameter. Values that the chart does
+// not have, or that have another type, are errors.
+func FilesWith(name, archive string, chart Chart, choices []Choice, values map[string]any) (map[string]string, error) {
+	set := nodeOf(values)
+	if _, problems := chart.Given(set); len(problems) > 0 {
+		var messages []string
+		for _, p := range problems {
+			messages = append(messages, p.Message)
+		}
+		return nil, errors.New(text.List(messages, maxProblems))
+	}
+	root, described, err := chart.rootAndSchema()
+	if err != nil {
+		return nil, err
+	}
+	var chosen []value
+	for _, choice := range choices {
+		v, err := chart.lookUpReleased(choice, root, set, described)
+		if err == nil && choice.Sensitive {
+			err = v.hide(set)
+		}
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, v)
+	}
+	return filesOf(name, archive, chart, chosen, Release{Values: values})
+}
+
+// maxProblems limits the problems in an error.
+const maxProblems = 3
+
+// hide removes the default of a sensitive parameter. It is an error if its value is no text, or set for the package.
+func (v *value) hide(set *yaml.Node) error {
+	if v.kind != stringKind {
+		return fmt.Errorf("value %s is no text: only a text can be a sensitive parameter", v.Path)
+	}
+	if _, own := find(set, v.Path); own != nil {
+		return fmt.Errorf("value %s is set, but also a sensitive parameter, which the package must not contain: remove one", v.Path)
+	}
+	v.byDefault, v.enum = nil, nil
+	return nil
+}
+
 // givenValues collects the values of a map.
 type givenValues struct {
 	chart     Chart
@@ -59,6 +104,8 @@ type givenValues struct {
 	described *schema
 	given     []Given
 	problems  []Problem
+	// count is the number of values; those over the limit are not looked up.
+	count int
 }
 
 func (g *givenValues) add(node *yaml.Node, format string, args ...any) {
@@ -103,6 +150,9 @@ func (g *givenValues) isDivided(path Path) bool {
 
 // set adds a value.
 func (g *givenValues) set(key, node *yaml.Node, path Path) {
+	if g.count++; g.count > MaxChoices {
+		return
+	}
 	v, err := g.lookUp(path)
 	if err != nil {
 		g.add(key, "%v", err)

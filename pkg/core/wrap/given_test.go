@@ -1,6 +1,7 @@
 package wrap
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -92,6 +93,65 @@ func TestGivenValuesHaveNamesOfTheirOwn(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"DB_IMAGE_TAG", "DB_IMAGE_TAG_2", "DB_IMAGE_TAG_3"}, names); diff != "" || len(problems) > 0 {
 		t.Errorf("%v %s", problems, diff)
+	}
+}
+
+func TestFilesWithValues(t *testing.T) {
+	choices := []Choice{{Path: Path{"replicas"}, Parameter: "REPLICAS"}, {Path: Path{"image", "repository"}, Parameter: "PASSWORD", Sensitive: true}}
+	files, err := FilesWith("shop", "web.tgz", chart(), choices, valuesOf(t, `{"replicas": 7, "debug": true, "image": {"tag": "{{ x }}"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, wants := range map[string][]string{
+		"operator.yaml":         {"valuesFile: values.yaml"},
+		"params.yaml":           {"name: REPLICAS\n", "default: 7\n", "name: PASSWORD\n", "sensitive: true\n"},
+		"templates/values.yaml": {"replicas: {{ .Params.REPLICAS }}\n", "debug: true\n", "repository: {{ .Params.PASSWORD | quote }}\n"},
+	} {
+		for _, want := range wants {
+			if !strings.Contains(files[file], want) {
+				t.Errorf("%s lacks %q:\n%s", file, want, files[file])
+			}
+		}
+	}
+	if strings.Contains(files["params.yaml"], "registry.example.com") || strings.Contains(files["templates/values.yaml"], "tag: {{ x }}") {
+		t.Errorf("a default of a sensitive parameter, or a value as a template: %s", files)
+	}
+	without, err := FilesWith("shop", "web.tgz", chart(), nil, nil)
+	want, _ := Files("shop", "web.tgz", chart(), nil)
+	if diff := cmp.Diff(want, without); err != nil || diff != "" {
+		t.Errorf("without choices and values: %v %s", err, diff)
+	}
+}
+
+func TestFilesWithValuesThatAreWrong(t *testing.T) {
+	many := map[string]any{}
+	for i := range 100_000 { // in an acceptable time
+		many[fmt.Sprint("key", i)] = json.Number("1")
+	}
+	for sentence, test := range map[string]struct {
+		values map[string]any
+		choice Choice
+		want   string
+	}{
+		"several values that the chart does not have": {values: valuesOf(t, `{"replica": 1, "zzz": 1}`),
+			want: `chart "web" has no value "replica" in values.yaml (did you mean replicas?), chart "web" has no value "zzz" in values.yaml`},
+		"a value of another type":           {values: valuesOf(t, `{"debug": 1}`), want: `value debug of chart "web" must be true or false, got "1"`},
+		"a parameter below a text":          {values: valuesOf(t, `{"db": {"name": "a"}}`), choice: Choice{Path: Path{"db", "name", "x"}}, want: "value db.name is set, and is no map"},
+		"a sensitive list":                  {choice: Choice{Path: Path{"hosts"}, Sensitive: true}, want: "value hosts is no text: only a text can be a sensitive parameter"},
+		"a sensitive value that is set":     {values: valuesOf(t, `{"image": {"repository": "a"}}`), choice: Choice{Path: Path{"image", "repository"}, Sensitive: true}, want: "value image.repository is set, but also a sensitive parameter"},
+		"a parameter that does not exist":   {choice: Choice{Path: Path{"zzz"}}, want: `chart "web" has no value "zzz" in values.yaml`},
+		"more values than a user can check": {values: many, want: "and 498 more"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var choices []Choice
+			if test.choice.Path != nil {
+				test.choice.Parameter = "P"
+				choices = []Choice{test.choice}
+			}
+			if _, err := FilesWith("shop", "web.tgz", chart(), choices, test.values); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
 	}
 }
 

@@ -234,6 +234,7 @@ func TestErrors(t *testing.T) {
 		"a value twice":                  {choices: []string{"replicas=A", "replicas=B"}, want: "replicas is a part of replicas"},
 		"an element of a list":           {choices: []string{"hosts[0]"}, want: "choose the list"},
 		"a name that is none":            {choices: []string{"replicas=a b"}, want: `parameter "a b": use letters, digits and _`},
+		"an empty name":                  {choices: []string{"replicas="}, want: "the name is empty"},
 		"an empty key":                   {choices: []string{"image..tag"}, want: "a key is empty"},
 		"no path":                        {choices: []string{"=A"}, want: "a key is empty"},
 		"a path that is too long":        {choices: []string{strings.Repeat("a.", 32) + "a"}, want: "33 keys"},

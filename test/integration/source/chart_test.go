@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,6 +67,48 @@ var _ = Describe("A PackageSource of a chart", func() {
 		Expect(environment.Edit(ctx, server, read(ctx, "stall"), func(s *kudo.PackageSource) { s.Spec.Chart.Digest = digest })).To(Succeed())
 		stored := becomes(ctx, "stall", kudo.ReasonStored, "OperatorVersion stall-1.0.0 is stored")
 		Expect(stored.Status.Artifact.Reference).To(HaveSuffix("/charts/stall@" + digest))
+	}, SpecTimeout(timeout))
+
+	It("stores one with parameters and values, which take effect in versions that are not stored yet", func(ctx SpecContext) {
+		files := map[string]string{
+			"values.yaml":           "# Number of pods\nreplicas: 1\nimage: {tag: v1}\npassword: \"\"\n",
+			"templates/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {all: {{ .Values | toJson | quote }}}\n",
+		}
+		registry := newHost()
+		push := func(version string) {
+			registrytest.Push(GinkgoTB(), registry.name+"/charts/tuned:"+version, registrytest.Chart(GinkgoTB(), "tuned", version, files))
+		}
+		push("1.0.0")
+		run(registry.name)
+		followChart(ctx, "tuned", kudo.SourceChart{
+			Repository: "oci://" + registry.name + "/charts", Name: "tuned", Version: "*",
+			Parameters: []kudo.SourceParameter{{Value: "replicas"}, {Value: "password", Name: "SECRET", Sensitive: true}},
+			Values:     &apiextensionsv1.JSON{Raw: []byte(`{"replicas": 3, "image": {"tga": "v2"}}`)},
+		})
+		change := func(change func(*kudo.SourceChart)) {
+			GinkgoHelper()
+			Expect(environment.Edit(ctx, server, read(ctx, "tuned"), func(s *kudo.PackageSource) { change(s.Spec.Chart) })).To(Succeed())
+		}
+		becomes(ctx, "tuned", kudo.ReasonInvalidPackage, `version 1.0.0: chart "tuned" has no value "image.tga" in values.yaml (did you mean image.tag?)`)
+		change(func(c *kudo.SourceChart) { c.Values.Raw = []byte(`{"replicas": 3, "image": {"tag": "v2"}}`) })
+		becomes(ctx, "tuned", kudo.ReasonStored, "OperatorVersion tuned-1.0.0 is stored")
+		version := &kudo.OperatorVersion{}
+		Expect(server.Get(ctx, client.ObjectKey{Namespace: packages, Name: "tuned-1.0.0"}, version)).To(Succeed())
+		Expect(version.Spec.Parameters).To(HaveExactElements(
+			And(HaveField("Name", "REPLICAS"), HaveField("Default", HaveValue(Equal("3"))), HaveField("Description", "Number of pods")),
+			And(HaveField("Name", "SECRET"), HaveField("Default", BeNil()), HaveField("Sensitive", HaveValue(BeTrue())))))
+		Expect(version.Spec.Templates["values.yaml"]).To(ContainSubstring("tag: v2"))
+
+		By("changing them")
+		change(func(c *kudo.SourceChart) { c.Values.Raw = []byte(`{"image": {"tag": "v3"}}`) })
+		becomes(ctx, "tuned", kudo.ReasonVersionConflict, "is immutable: this content takes effect with the next version of the chart")
+		push("1.1.0")
+		request(ctx, "tuned")
+		becomes(ctx, "tuned", kudo.ReasonStored, "OperatorVersion tuned-1.1.0 is stored")
+		Expect(server.Get(ctx, client.ObjectKey{Namespace: packages, Name: "tuned-1.1.0"}, version)).To(Succeed())
+		Expect(version.Spec.Templates["values.yaml"]).To(ContainSubstring("tag: v3"))
+		change(func(c *kudo.SourceChart) { c.Parameters[0].Value = "replicas..count" })
+		becomes(ctx, "tuned", kudo.ReasonInvalidSource, "spec.chart.parameters[0]: value")
 	}, SpecTimeout(timeout))
 
 	It("refuses one that requires gigabytes of memory, which only the process for the chart would need", func(ctx SpecContext) {

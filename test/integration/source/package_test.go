@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -250,6 +251,18 @@ var _ = Describe("The API server", func() {
 		Entry("of a signed chart", "verify is for packages", func(s *kudo.PackageSourceSpec) {
 			s.Package, s.Chart = nil, &kudo.SourceChart{Repository: "https://charts.example.com", Name: "web", Version: "1.0.0"}
 			s.Verify = &kudo.SourceVerification{Keys: kudo.LocalName{Name: "keys"}}
+		}),
+		Entry("of a chart with two parameters of a value", "spec.chart.parameters[1]: Duplicate value", func(s *kudo.PackageSourceSpec) {
+			s.Package, s.Chart = nil, &kudo.SourceChart{Repository: "https://charts.example.com", Name: "web", Version: "1.0.0"}
+			s.Chart.Parameters = []kudo.SourceParameter{{Value: "a", Name: "A"}, {Value: "a", Name: "B"}}
+		}),
+		Entry("of a chart with a parameter that no template can name", "spec.chart.parameters[0].name", func(s *kudo.PackageSourceSpec) {
+			s.Package, s.Chart = nil, &kudo.SourceChart{Repository: "https://charts.example.com", Name: "web", Version: "1.0.0"}
+			s.Chart.Parameters = []kudo.SourceParameter{{Value: "a", Name: "a}}"}}
+		}),
+		Entry("of a chart with a list of values", "spec.chart.values", func(s *kudo.PackageSourceSpec) {
+			s.Package, s.Chart = nil, &kudo.SourceChart{Repository: "https://charts.example.com", Name: "web", Version: "1.0.0"}
+			s.Chart.Values = &apiextensionsv1.JSON{Raw: []byte(`["a"]`)}
 		}),
 		Entry("with a URL as an allowed host", "spec.allowedHosts", func(s *kudo.PackageSourceSpec) { s.AllowedHosts = []string{"https://a.example"} }),
 		Entry("with an object of another namespace", "spec.pullSecret.name", func(s *kudo.PackageSourceSpec) { s.PullSecret = &kudo.LocalName{Name: "kube-system/a"} }),

@@ -1,6 +1,9 @@
 package v1beta1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // PackageSourceSpec is the desired state of a PackageSource.
 //
@@ -101,6 +104,38 @@ type SourceChart struct {
 	// +optional
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
 	Digest string `json:"digest,omitempty"`
+
+	// parameters are values of the chart that become parameters of the package, which Instances can set.
+	// +optional
+	// +listType=map
+	// +listMapKey=value
+	// +kubebuilder:validation:MaxItems=100
+	Parameters []SourceParameter `json:"parameters,omitempty"`
+
+	// values are set for all Instances, over those of the chart. One that is also a parameter is its default. They are part of the package, which many can read:
+	// a password belongs into a sensitive parameter.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Values *apiextensionsv1.JSON `json:"values,omitempty"`
+}
+
+// SourceParameter is a value of a chart that becomes a parameter. Its type, default and description are those of the chart.
+type SourceParameter struct {
+	// value is the path of the value in the chart, such as image.tag. A dot in a key has a backslash before it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Value string `json:"value"`
+
+	// name is the name of the parameter. By default, the parameter is called like the path: IMAGE_TAG for image.tag.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z_][A-Za-z0-9_]*$`
+	Name string `json:"name,omitempty"`
+
+	// sensitive specifies that the value is a secret: each Instance sets it from a Secret, and the package has no default of it. It must be a text.
+	// +optional
+	Sensitive bool `json:"sensitive,omitempty"`
 }
 
 // SourceVerification specifies who must have signed a package.

@@ -1,0 +1,56 @@
+package sourcing
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/wrap"
+)
+
+// newChart returns a chart with values.
+func newChart(values string, parameters ...kudo.SourceParameter) *kudo.SourceChart {
+	c := &kudo.SourceChart{Repository: "https://charts.example.com", Name: "web", Version: "~1.2", Digest: "sha256:1", Parameters: parameters}
+	if values != "" {
+		c.Values = &apiextensionsv1.JSON{Raw: []byte(values)}
+	}
+	return c
+}
+
+func TestReadChart(t *testing.T) {
+	ref, got, err := ReadChart(newChart(`{"count": 12345678901234567890}`,
+		kudo.SourceParameter{Value: "image.tag"}, kudo.SourceParameter{Value: `pods.a\.b`, Name: "PODS", Sensitive: true}))
+	want := ChartOptions{
+		Choices: []wrap.Choice{{Path: wrap.Path{"image", "tag"}, Parameter: "IMAGE_TAG"}, {Path: wrap.Path{"pods", "a.b"}, Parameter: "PODS", Sensitive: true}},
+		Values:  map[string]any{"count": json.Number("12345678901234567890")},
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+	if ref.Version != "~1.2" || ref.Digest != "sha256:1" {
+		t.Errorf("got %+v", ref)
+	}
+}
+
+func TestInvalidCharts(t *testing.T) {
+	name := newChart("")
+	name.Name = "a/b"
+	invalid := newChart("")
+	invalid.Version = "~~"
+	for want, c := range map[string]*kudo.SourceChart{
+		"a/b": name,
+		"~~":  invalid,
+		`spec.chart.parameters[1]: value "b..c": a key is empty`:                    newChart("", kudo.SourceParameter{Value: "a"}, kudo.SourceParameter{Value: "b..c"}),
+		`spec.chart.parameters: parameter TAG is chosen for image.tag and for tag`:  newChart("", kudo.SourceParameter{Value: "image.tag", Name: "TAG"}, kudo.SourceParameter{Value: "tag"}),
+		`spec.chart.values: json: cannot unmarshal array into Go value of type map`: newChart("[]"),
+		`spec.chart.values has 262153 bytes, more than the limit of 262144`:         newChart(`{"a": "` + strings.Repeat("x", maxValues) + `"}`),
+	} {
+		if _, _, err := ReadChart(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
