@@ -159,7 +159,8 @@ func Distinct(writes []Place) []Place {
 }
 
 // What differs between two runs: names of the run, uids, times, parts of uids in the names of mirrored versions, hashes of the Instance's
-// name in the names of what a Pipe task creates, hashes of configs, which name the namespace of the run, and those of what charts render.
+// name in the names of what a Pipe task creates, hashes of configs, which name the namespace of the run, those of what charts render and of archives, which
+// are named like the run, and ports of this machine.
 var (
 	uids     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	times    = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?Z)?`) // those of windows have minutes
@@ -167,6 +168,8 @@ var (
 	hashes   = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 	signed   = regexp.MustCompile(`\bv[0-9]+\.[0-9A-Za-z_-]{43}`) // they cover uids
 	kept     = regexp.MustCompile(`\b(tandem-rendering-UID)-[0-9a-f]{20}\b`)
+	parts    = regexp.MustCompile(`\b(X-\d\.\d\.\d)\.[0-9a-f]{16}\b`)
+	hosts    = regexp.MustCompile(`\b127\.0\.0\.1:\d+`)
 	piped    = regexp.MustCompile(`\b(X[a-z-]+)-[0-9a-f]{8}\b`)
 )
 
@@ -178,6 +181,8 @@ func Normal(text, run string) string {
 	text = times.ReplaceAllString(text, "TIME")
 	text = hashes.ReplaceAllString(text, "HASH")
 	text = kept.ReplaceAllString(text, "$1-HASH")
+	text = parts.ReplaceAllString(text, "$1.HASH")
+	text = hosts.ReplaceAllString(text, "HOST")
 	text = piped.ReplaceAllString(text, "$1-HASH")
 	return versions.ReplaceAllString(text, "$1-UID")
 }

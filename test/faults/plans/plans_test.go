@@ -19,7 +19,7 @@ import (
 
 // scenarios returns all scenarios, those that require OCM's programs separately.
 func scenarios() (all, ofOCM []scenario) {
-	return []scenario{lifecycle(), chain(), tree(), restore(), jobs(), chart(), detach(), backup(), commands(), certificates(), order(), drift(), windows(), returning()}, []scenario{rollout()}
+	return []scenario{lifecycle(), chain(), tree(), restore(), jobs(), chart(), detach(), backup(), commands(), certificates(), order(), drift(), windows(), returning(), following()}, []scenario{rollout()}
 }
 
 // Environment variables of TestPlans.

@@ -210,10 +210,10 @@ func (p *program) fetchMetrics(ctx context.Context) (string, error) {
 	return string(text), nil
 }
 
-// ofAddOns are the gauges of add-ons.
-var ofAddOns = []string{"addon_available{", "addon_dependency_unsatisfied{", "addon_rollout_unfinished{"}
+// ofObjects are the gauges of add-ons and of package sources.
+var ofObjects = []string{"addon_available{", "addon_dependency_unsatisfied{", "addon_rollout_unfinished{", "addon_package_source_failing{"}
 
-// gauges returns the program's gauges of add-ons whose names begin with that of the run.
+// gauges returns the program's gauges of objects whose names begin with that of the run.
 func (p *program) gauges(ctx context.Context, run string) (string, error) {
 	if p.command {
 		return "", nil
@@ -224,7 +224,7 @@ func (p *program) gauges(ctx context.Context, run string) (string, error) {
 	}
 	var gauges []string
 	for line := range strings.Lines(text) {
-		if strings.Contains(line, run) && slices.ContainsFunc(ofAddOns, func(name string) bool { return strings.HasPrefix(line, name) }) {
+		if strings.Contains(line, run) && slices.ContainsFunc(ofObjects, func(name string) bool { return strings.HasPrefix(line, name) }) {
 			gauges = append(gauges, line)
 		}
 	}

@@ -3,6 +3,7 @@ package plans
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -118,32 +119,42 @@ func content(o *unstructured.Unstructured) (string, error) {
 	if o.GetKind() == "CustomResourceDefinition" || o.GetKind() == "ManifestWork" {
 		unstructured.RemoveNestedField(o.Object, "status")
 	}
-	progressions, _, _ := unstructured.NestedSlice(o.Object, "status", "installProgressions")
-	for _, progression := range progressions { // their counts of clusters are as old as the last event that made OCM count
-		delete(progression.(map[string]any), "conditions")
-	}
-	if progressions != nil {
-		if err := unstructured.SetNestedSlice(o.Object, progressions, "status", "installProgressions"); err != nil {
-			return "", err
-		}
-	}
-	for _, field := range []string{"inventory", "conditions"} { // in the order in which they were added
-		items, found, _ := unstructured.NestedSlice(o.Object, "status", field)
-		if !found {
-			continue
-		}
-		for _, item := range items { // the digest of an object's fields is missing if the agent was interrupted before it was recorded
-			delete(item.(map[string]any), "fields")
-		}
-		slices.SortFunc(items, func(a, b any) int { return strings.Compare(rank(a), rank(b)) })
-		if err := unstructured.SetNestedSlice(o.Object, items, "status", field); err != nil {
-			return "", err
-		}
+	err := errors.Join(
+		editList(o, without("conditions"), "status", "installProgressions"),                             // their counts of clusters are as old as the last event that made OCM count
+		editList(o, without("size"), "spec", "content"),                                                 // of the archive of a chart that is named like the run
+		editList(o, without("fields"), "status", "inventory"),                                           // it is missing if the agent was interrupted before it was recorded
+		editList(o, sortByRank, "status", "inventory"), editList(o, sortByRank, "status", "conditions"), // in the order in which they were added
+	)
+	if err != nil {
+		return "", err
 	}
 	plans, _, _ := unstructured.NestedFieldNoCopy(o.Object, "status", "planStatus")
 	removeDigests(plans)
 	text, err := json.MarshalIndent(o.Object, "", " ")
 	return string(text), err
+}
+
+// editList changes the items of a list in an object, if it has that list.
+func editList(o *unstructured.Unstructured, edit func([]any), path ...string) error {
+	items, found, _ := unstructured.NestedSlice(o.Object, path...)
+	if !found {
+		return nil
+	}
+	edit(items)
+	return unstructured.SetNestedSlice(o.Object, items, path...)
+}
+
+// without returns a function that removes a field of items.
+func without(field string) func([]any) {
+	return func(items []any) {
+		for _, item := range items {
+			delete(item.(map[string]any), field)
+		}
+	}
+}
+
+func sortByRank(items []any) {
+	slices.SortFunc(items, func(a, b any) int { return strings.Compare(rank(a), rank(b)) })
 }
 
 // removeDigests removes the digests of what tasks have rendered, which are of names that differ between two runs.

@@ -51,6 +51,7 @@ type world struct {
 	programs                 []*program
 	// webhooks is the address of addon-manager's webhooks; empty if it serves none.
 	webhooks string
+	charts   *charts
 
 	mutex sync.Mutex
 	run   *run // the run in progress
@@ -88,6 +89,7 @@ func newWorld(t *testing.T, name string, webhooks bool) *world {
 	}
 	w.startControllers(t)
 	w.startPrograms(t, local.Config(), "--standalone")
+	w.startFollowing(t)
 	return w
 }
 

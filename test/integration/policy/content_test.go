@@ -21,13 +21,16 @@ var _ = Describe("OperatorContents on the hub", func() {
 		version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: name, UID: "1"}}
 		return content.New(version, []byte(name))
 	}
-	// allow permits a user to write these resources in the packages namespace.
-	allow := func(ctx context.Context, user string, resources ...string) {
+	all := []string{"create", "get", "update", "patch", "delete"}
+	// allow permits a user to write OperatorContents in the packages namespace, and gives the user these permissions on OperatorVersions.
+	allow := func(ctx context.Context, user string, verbs ...string) {
 		GinkgoHelper()
 		meta := metav1.ObjectMeta{Namespace: packages, Name: user}
-		Expect(tandem.as("").Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{"kudo.dev"}, Resources: resources, Verbs: []string{"create", "get", "update", "patch", "delete"},
-		}}})).To(Succeed())
+		role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorcontents"}, Verbs: all}}}
+		if len(verbs) > 0 {
+			role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}, Verbs: verbs})
+		}
+		Expect(tandem.as("").Create(ctx, role)).To(Succeed())
 		Expect(tandem.as("").Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
@@ -36,8 +39,8 @@ var _ = Describe("OperatorContents on the hub", func() {
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
 
 	It("are written by those who write OperatorVersions, and by no others", func(ctx SpecContext) {
-		allow(ctx, "pusher", "operatorversions", "operatorcontents")
-		allow(ctx, "content-only", "operatorcontents")
+		allow(ctx, "pusher", all...)
+		allow(ctx, "content-only")
 		pusher, other := tandem.as("pusher"), tandem.as("content-only")
 		written := newContent("written")
 		Eventually(func() error { return pusher.Create(ctx, written.DeepCopy()) }).WithContext(ctx).Should(Succeed())
@@ -52,6 +55,19 @@ var _ = Describe("OperatorContents on the hub", func() {
 				`OperatorContents in namespace "addon-packages" can only be written by users who may also ` + operation + " OperatorVersions there")))
 		}
 		Expect(pusher.Delete(ctx, written.DeepCopy())).To(Succeed())
+	})
+
+	It("are replaced by those who may create and patch OperatorVersions, but not by those who may only create them", func(ctx SpecContext) {
+		allow(ctx, "publisher", "create", "patch")
+		allow(ctx, "creator", "create")
+		publisher, creator := tandem.as("publisher"), tandem.as("creator")
+		written := newContent("replaced")
+		Eventually(func() error { return creator.Create(ctx, written.DeepCopy()) }).WithContext(ctx).Should(Succeed())
+		Eventually(func() error { return creator.Patch(ctx, written.DeepCopy(), label) }).WithContext(ctx).Should(MatchError(ContainSubstring("who may also update OperatorVersions there")))
+		Eventually(func() error { return creator.Delete(ctx, written.DeepCopy()) }).WithContext(ctx).Should(MatchError(ContainSubstring("who may also delete OperatorVersions there")))
+		Eventually(func() error { return publisher.Patch(ctx, written.DeepCopy(), label) }).WithContext(ctx).Should(Succeed())
+		Expect(publisher.Delete(ctx, written.DeepCopy())).To(Succeed())
+		Expect(publisher.Create(ctx, written.DeepCopy())).To(Succeed())
 	})
 
 	It("are read by agents, each by its name, and not written", func(ctx SpecContext) {

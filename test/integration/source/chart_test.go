@@ -151,6 +151,25 @@ var _ = Describe("A PackageSource of a chart", func() {
 		becomes(ctx, "stand", kudo.ReasonStored, "OperatorVersion stand-1.0.0 is stored")
 	}, SpecTimeout(timeout))
 
+	It("stores one again that was deleted, before its content is collected", func(ctx SpecContext) {
+		registry := newHost()
+		registrytest.Push(GinkgoTB(), registry.name+"/charts/stage:1.0.0", newChart("stage", "1.0.0"))
+		run(registry.name)
+		followChart(ctx, "stage", kudo.SourceChart{Repository: "oci://" + registry.name + "/charts", Name: "stage", Version: "1.0.0"})
+		becomes(ctx, "stage", kudo.ReasonStored, "OperatorVersion stage-1.0.0 is stored")
+		version := &kudo.OperatorVersion{}
+		Expect(server.Get(ctx, client.ObjectKey{Namespace: packages, Name: "stage-1.0.0"}, version)).To(Succeed())
+		Expect(server.Delete(ctx, version)).To(Succeed())
+
+		request(ctx, "stage")
+		becomes(ctx, "stage", kudo.ReasonStored, "OperatorVersion stage-1.0.0 is stored")
+		version = &kudo.OperatorVersion{}
+		Expect(server.Get(ctx, client.ObjectKey{Namespace: packages, Name: "stage-1.0.0"}, version)).To(Succeed())
+		stored := &kudo.OperatorContent{}
+		Expect(server.Get(ctx, client.ObjectKey{Namespace: packages, Name: content.Name(version.Name, version.Spec.Content[0].Parts[0])}, stored)).To(Succeed())
+		Expect(stored.OwnerReferences).To(ConsistOf(HaveField("UID", version.UID)))
+	}, SpecTimeout(timeout))
+
 	It("sends the password of a repository to its host, and to no other to which its index refers", func(ctx SpecContext) {
 		archives := map[string][]byte{"kiosk-1.0.0.tgz": newChart("kiosk", "1.0.0")}
 		elsewhere := newHostOf(registrytest.Repository(archives))

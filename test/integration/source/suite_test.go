@@ -64,7 +64,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(env.Apply(ctx, "hub", manifests.ClusterParameters{})).To(Succeed())
 	rights, err := manifests.Objects(os.DirFS("../../../deploy"), "packagesources/rights.yaml", nil)
 	Expect(err).NotTo(HaveOccurred())
-	for _, object := range rights {
+	policies, err := manifests.Objects(manifests.FS, "admission/validating-policies.yaml", nil)
+	Expect(err).NotTo(HaveOccurred())
+	for _, object := range append(rights, policies...) {
 		Expect(server.Create(ctx, object)).To(Succeed())
 	}
 })

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -103,12 +104,15 @@ func Push(t testing.TB, place string, archive []byte) string {
 	return pushed.Manifest.Digest
 }
 
+// beforeVersion is the dash between the name and the version of a chart.
+var beforeVersion = regexp.MustCompile(`-\d+\.`)
+
 // Repository serves a Helm repository with archives, by the names of their files, NAME-VERSION.tgz, and an index. It returns its handler, which a test
 // may serve as it likes.
 func Repository(archives map[string][]byte) http.Handler {
 	entries := map[string][]string{}
 	for file, archive := range archives {
-		at := strings.Index(file, "-")
+		at := beforeVersion.FindStringIndex(file)[0]
 		name, version := file[:at], strings.TrimSuffix(file[at+1:], ".tgz")
 		entries[name] = append(entries[name], fmt.Sprintf("  - {name: %s, version: %s, digest: %s, urls: [%s]}\n", name, version,
 			strings.TrimPrefix(content.DigestOf(archive), "sha256:"), file))
