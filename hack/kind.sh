@@ -11,6 +11,7 @@
 # them. The clusters' kubeconfigs are bin/kind/*.kubeconfig. KIND_EXPERIMENTAL_PROVIDER is docker or podman, and KIND_IMAGE a node image: by default
 # kind's own, or if it cannot be pulled, one that hack/kind/build.sh builds.
 set -euo pipefail
+user_folder=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . hack/kind/limits.sh
 
@@ -23,7 +24,11 @@ while [ $# -gt 0 ]; do
   case $1 in
     up | down | test | page) [ -z "$action" ] || usage; action=$1 ;;
     --ocm) ocm=yes ;;
-    --release) [ $# -gt 1 ] && [ -z "$release" ] || usage; release=$2; shift ;;
+    --release)
+      [ $# -gt 1 ] && [ -n "$2" ] && [ -z "$release" ] || usage
+      release=$(cd "$user_folder" && realpath -m -- "$2")
+      shift
+      ;;
     --dry-run) dry_run=yes ;;
     --check) check=yes ;;
     *) usage ;;

@@ -203,7 +203,7 @@ func (a *attempt) fetchFailure(err error) error {
 	return err
 }
 
-// wrap returns a package around a chart, as 'kubectl addon package from-chart' writes it.
+// wrap returns a package around a chart, like those that 'kubectl addon package from-chart' writes, with the options of the source.
 func (a *attempt) wrap(ctx context.Context, fetched *registry.Chart, options sourcing.ChartOptions) (*bundle.Bundle, error) {
 	described, err := chart.Describe(ctx, fetched.Archive)
 	if errors.As(err, new(*chart.ProcessError)) {
@@ -370,7 +370,8 @@ func (a *attempt) store(ctx context.Context, found *bundle.Bundle, signatures bu
 	var conflict *bundle.ConflictError
 	if errors.As(err, &conflict) {
 		if a.source.Spec.Chart != nil {
-			err = fmt.Errorf("%s: this content takes effect with the next version of the chart, or if you delete the OperatorVersion while nothing uses it", conflict.Text())
+			err = fmt.Errorf("%s: an earlier spec, another source or a push has stored it; what this source contains takes effect with a higher version of the chart, "+
+				"or if you delete the OperatorVersion while nothing uses it", conflict.Text())
 		}
 		return sourcing.Failed(kudo.ReasonVersionConflict, err)
 	}

@@ -84,6 +84,9 @@ func TestKindInstallsRelease(t *testing.T) {
 		output, err := command.CombinedOutput()
 		return string(output), err
 	}
+	if got, err := run(""); err == nil || !strings.Contains(got, "--release FOLDER") {
+		t.Errorf("without a folder: %v, got %q", err, got)
+	}
 	release := t.TempDir()
 	want := release + "/install-hub.yaml does not name the image of addon-manager; make release writes it\n"
 	if got, err := run(release); err == nil || !strings.HasSuffix(got, want) {

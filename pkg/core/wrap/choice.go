@@ -72,7 +72,7 @@ func CheckChoices(choices []Choice) error {
 	return nil
 }
 
-// NewChoice returns the choice of a value by its path, such as image.tag. Without a name, the parameter is called like the path: IMAGE_TAG.
+// NewChoice returns the choice of a value by its path, such as image.tag. Without a name, that of the parameter is derived from the path: IMAGE_TAG.
 func NewChoice(place, name string) (Choice, error) {
 	keys, err := parsePath(place)
 	if err != nil {

@@ -32,16 +32,29 @@ type Problem struct {
 // Given returns the values that a map sets, each of which becomes a parameter: a map is divided where the chart lists its keys, or does not know them
 // because they are those of a subchart. Values that the chart does not have, or that have another type, are problems.
 func (c Chart) Given(values *yaml.Node) (given []Given, problems []Problem) {
-	root, described, err := c.rootAndSchema()
-	if err != nil {
-		return nil, []Problem{{values, err.Error()}}
-	}
-	g := &givenValues{chart: c, root: root, described: described}
-	g.visit(values, nil)
-	if g.count > MaxChoices {
-		g.add(values, "%d values are set, more than %d", g.count, MaxChoices)
+	g := c.examine(values, false)
+	if len(g.given) > MaxChoices {
+		g.add(values, "%d values are set, more than %d", len(g.given), MaxChoices)
 	}
 	return g.given, g.problems
+}
+
+// maxExamined limits the keys of values that are looked up. Each takes a time in proportion to the values of the chart.
+const maxExamined = 2000
+
+// examine looks up the values that a map sets. With discreet, problems do not quote texts.
+func (c Chart) examine(values *yaml.Node, discreet bool) *givenValues {
+	g := &givenValues{chart: c, discreet: discreet}
+	var err error
+	if g.root, g.described, err = c.rootAndSchema(); err != nil {
+		g.add(values, "%v", err)
+		return g
+	}
+	g.visit(values, nil)
+	if g.examined > maxExamined {
+		g.problems = []Problem{{values, fmt.Sprintf("more than %d keys are set", maxExamined)}}
+	}
+	return g
 }
 
 // GivenFiles is Files with parameters for values that a user sets.
@@ -53,26 +66,30 @@ func GivenFiles(name, archive string, chart Chart, given []Given) (map[string]st
 	return filesOf(name, archive, chart, chosen, Release{})
 }
 
-// FilesWith is Files with values that the package sets over those of the chart. One that is chosen is the default of its parameter. Values that the chart does
-// not have, or that have another type, are errors.
+// FilesWith is Files with values that the package sets over those of the chart. One that is chosen is the default of its parameter. A value that the chart does
+// not have, as far as that can be known, or that has another type, is an error. Errors quote no texts among the values.
 func FilesWith(name, archive string, chart Chart, choices []Choice, values map[string]any) (map[string]string, error) {
+	if len(choices) == 0 && len(values) == 0 {
+		return Files(name, archive, chart, nil) // the chart's own values are not parsed
+	}
+	if size := len(chart.Values) + len(chart.Schema); size > maxParsed {
+		return nil, fmt.Errorf("values.yaml and values.schema.json of chart %s have %d bytes, more than the limit of %d for a chart with parameters or values", text.Quote(chart.Name), size, maxParsed)
+	}
 	set := nodeOf(values)
-	if _, problems := chart.Given(set); len(problems) > 0 {
+	g := chart.examine(set, true)
+	g.requireTexts()
+	if len(g.problems) > 0 {
 		var messages []string
-		for _, p := range problems {
+		for _, p := range g.problems {
 			messages = append(messages, p.Message)
 		}
 		return nil, errors.New(text.List(messages, maxProblems))
 	}
-	root, described, err := chart.rootAndSchema()
-	if err != nil {
-		return nil, err
-	}
 	var chosen []value
 	for _, choice := range choices {
-		v, err := chart.lookUpReleased(choice, root, set, described)
-		if err == nil && choice.Sensitive {
-			err = v.hide(set)
+		v, err := chart.lookUpReleased(choice, g.root, set, g.described)
+		if err == nil {
+			err = v.admit(chart, set)
 		}
 		if err != nil {
 			return nil, err
@@ -82,16 +99,34 @@ func FilesWith(name, archive string, chart Chart, choices []Choice, values map[s
 	return filesOf(name, archive, chart, chosen, Release{Values: values})
 }
 
+// maxParsed limits the values and the schema of a chart together, in bytes: parsed, they need about a hundred times as much memory.
+const maxParsed = 1 << 20
+
 // maxProblems limits the problems in an error.
 const maxProblems = 3
 
-// hide removes the default of a sensitive parameter. It is an error if its value is no text, or set for the package.
-func (v *value) hide(set *yaml.Node) error {
-	if v.kind != stringKind {
-		return fmt.Errorf("value %s is no text: only a text can be a sensitive parameter", v.Path)
+// requireTexts adds a problem for each number, and for each true or false, that is set where the chart has a text. Without quotes, 1.20 is 1.2.
+func (g *givenValues) requireTexts() {
+	for _, v := range g.given {
+		if v.kind == stringKind && v.Node.Kind == yaml.ScalarNode && v.Node.ShortTag() != "!!str" {
+			g.add(v.Node, "value %s of chart %s must be a text: write it in quotes", v.Path, text.Quote(g.chart.Name))
+		}
 	}
-	if _, own := find(set, v.Path); own != nil {
-		return fmt.Errorf("value %s is set, but also a sensitive parameter, which the package must not contain: remove one", v.Path)
+}
+
+// admit checks a value that becomes a parameter. A sensitive parameter has no default: it is an error if its value is no text, or set for the package. Any other
+// value of a subchart must be set, because the subchart's own type and default are not known: the parameter would replace that default with null.
+func (v *value) admit(c Chart, set *yaml.Node) error {
+	_, own := find(set, v.Path)
+	switch {
+	case !v.Sensitive && v.byDefault == nil && own == nil && c.isForeign(v.Path):
+		return fmt.Errorf("value %s is one of a subchart, whose default is not known: set it in values, too", v.Path)
+	case !v.Sensitive:
+		return nil
+	case v.kind != stringKind:
+		return fmt.Errorf("value %s is not a text: only a text can be a sensitive parameter", v.Path)
+	case own != nil:
+		return fmt.Errorf("value %s is in values, and also a sensitive parameter, whose value the package must not contain: remove it from one of them", v.Path)
 	}
 	v.byDefault, v.enum = nil, nil
 	return nil
@@ -104,8 +139,10 @@ type givenValues struct {
 	described *schema
 	given     []Given
 	problems  []Problem
-	// count is the number of values; those over the limit are not looked up.
-	count int
+	// examined is the number of keys; those over the limit are not looked up.
+	examined int
+	// discreet is set if problems do not quote texts.
+	discreet bool
 }
 
 func (g *givenValues) add(node *yaml.Node, format string, args ...any) {
@@ -116,6 +153,9 @@ func (g *givenValues) add(node *yaml.Node, format string, args ...any) {
 func (g *givenValues) visit(node *yaml.Node, at Path) {
 	lines := map[string]int{}
 	for i := 0; i+1 < len(node.Content); i += 2 {
+		if g.examined++; g.examined > maxExamined {
+			return
+		}
 		key, below := node.Content[i], node.Content[i+1]
 		path := append(slices.Clone(at), key.Value)
 		switch line, twice := lines[key.Value]; {
@@ -150,9 +190,6 @@ func (g *givenValues) isDivided(path Path) bool {
 
 // set adds a value.
 func (g *givenValues) set(key, node *yaml.Node, path Path) {
-	if g.count++; g.count > MaxChoices {
-		return
-	}
 	v, err := g.lookUp(path)
 	if err != nil {
 		g.add(key, "%v", err)
@@ -167,7 +204,7 @@ func (g *givenValues) set(key, node *yaml.Node, path Path) {
 		}
 	}
 	if want := v.kind.mismatch(node); want != "" {
-		g.add(node, "value %s of chart %s must be %s, got %s", path, text.Quote(g.chart.Name), want, describe(node))
+		g.add(node, "value %s of chart %s must be %s, got %s", path, text.Quote(g.chart.Name), want, g.describe(node))
 		return
 	}
 	written, _, err := parameter.TextOf(node)
@@ -242,6 +279,14 @@ func (v value) isTyped(root *yaml.Node, described *schema) bool {
 	}
 	_, node := find(root, v.Path)
 	return node != nil && node.ShortTag() != "!!null"
+}
+
+// describe describes a value that a user sets.
+func (g *givenValues) describe(node *yaml.Node) string {
+	if g.discreet && node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str" {
+		return "a text"
+	}
+	return describe(node)
 }
 
 // describe describes a node in a few words.

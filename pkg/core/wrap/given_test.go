@@ -114,7 +114,7 @@ func TestFilesWithValues(t *testing.T) {
 		}
 	}
 	_, own, _ := strings.Cut(files["params.yaml"], "name: PASSWORD\n")
-	if strings.Contains(own, "default:") || strings.Contains(files["templates/values.yaml"], "tag: {{ x }}") {
+	if strings.Contains(own, "default:") || strings.Contains(files["templates/values.yaml"], "{{ x }}") {
 		t.Errorf("a default of a sensitive parameter, or a value as a template: %s", files)
 	}
 	without, err := FilesWith("shop", "web.tgz", chart(), nil, nil)
@@ -125,9 +125,10 @@ func TestFilesWithValues(t *testing.T) {
 }
 
 func TestFilesWithValuesThatAreWrong(t *testing.T) {
-	many := map[string]any{}
+	many, maps := map[string]any{}, map[string]any{}
 	for i := range 100_000 { // in an acceptable time
 		many[fmt.Sprint("key", i)] = json.Number("1")
+		maps[fmt.Sprint("key", i)] = map[string]any{"a": map[string]any{"b": json.Number("1")}}
 	}
 	for sentence, test := range map[string]struct {
 		values map[string]any
@@ -136,12 +137,16 @@ func TestFilesWithValuesThatAreWrong(t *testing.T) {
 	}{
 		"several values that the chart does not have": {values: valuesOf(t, `{"replica": 1, "zzz": 1}`),
 			want: `chart "web" has no value "replica" in values.yaml (did you mean replicas?), chart "web" has no value "zzz" in values.yaml`},
-		"a value of another type":           {values: valuesOf(t, `{"debug": 1}`), want: `value debug of chart "web" must be true or false, got "1"`},
-		"a parameter below a text":          {values: valuesOf(t, `{"db": {"name": "a"}}`), choice: Choice{Path: Path{"db", "name", "x"}}, want: "value db.name is set, and is no map"},
-		"a sensitive list":                  {choice: Choice{Path: Path{"hosts"}, Sensitive: true}, want: "value hosts is no text: only a text can be a sensitive parameter"},
-		"a sensitive value that is set":     {values: valuesOf(t, `{"image": {"repository": "a"}}`), choice: Choice{Path: Path{"image", "repository"}, Sensitive: true}, want: "value image.repository is set, but also a sensitive parameter"},
-		"a parameter that does not exist":   {choice: Choice{Path: Path{"zzz"}}, want: `chart "web" has no value "zzz" in values.yaml`},
-		"more values than a user can check": {values: many, want: "and 498 more"},
+		"a value of another type":         {values: valuesOf(t, `{"debug": 1}`), want: `value debug of chart "web" must be true or false, got "1"`},
+		"a secret of another type":        {values: valuesOf(t, `{"image": "hunter2"}`), want: `value image of chart "web" must be a map, got a text`},
+		"a number for a text":             {values: valuesOf(t, `{"image": {"repository": 1.20}}`), want: `value image.repository of chart "web" must be a text: write it in quotes`},
+		"a parameter below a text":        {values: valuesOf(t, `{"db": {"name": "a"}}`), choice: Choice{Path: Path{"db", "name", "x"}}, want: "value db.name is set to something else than a map"},
+		"a parameter of a subchart":       {choice: Choice{Path: Path{"db", "name"}}, want: "value db.name is one of a subchart, whose default is not known: set it in values, too"},
+		"a sensitive list":                {choice: Choice{Path: Path{"hosts"}, Sensitive: true}, want: "value hosts is not a text: only a text can be a sensitive parameter"},
+		"a sensitive value that is set":   {values: valuesOf(t, `{"image": {"repository": "a"}}`), choice: Choice{Path: Path{"image", "repository"}, Sensitive: true}, want: "value image.repository is in values, and also a sensitive parameter"},
+		"a parameter that does not exist": {choice: Choice{Path: Path{"zzz"}}, want: `chart "web" has no value "zzz" in values.yaml`},
+		"too many values":                 {values: many, want: "more than 2000 keys are set"},
+		"too many maps":                   {values: maps, want: "more than 2000 keys are set"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var choices []Choice
@@ -153,6 +158,23 @@ func TestFilesWithValuesThatAreWrong(t *testing.T) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+func TestFilesWithValuesOfLargeCharts(t *testing.T) {
+	large := chart()
+	large.Values = []byte("a: [" + strings.Repeat("a,", maxParsed/2) + "a]\n")
+	if files, err := FilesWith("shop", "web.tgz", large, nil, nil); err != nil || len(files) != 2 {
+		t.Errorf("without choices and values: %v, %d files", err, len(files))
+	}
+	_, err := FilesWith("shop", "web.tgz", large, []Choice{{Path: Path{"a"}, Parameter: "A"}}, nil)
+	if err == nil || !strings.Contains(err.Error(), "more than the limit of 1048576 for a chart with parameters or values") {
+		t.Errorf("with a choice: %v", err)
+	}
+	known := map[string]any{"db": map[string]any{"name": "a"}}
+	files, err := FilesWith("shop", "web.tgz", chart(), []Choice{{Path: Path{"db", "name"}, Parameter: "NAME"}}, known)
+	if err != nil || !strings.Contains(files["params.yaml"], "default: a\n") {
+		t.Errorf("a value of a subchart that is set: %v %s", err, files["params.yaml"])
 	}
 }
 

@@ -43,7 +43,7 @@ func ReleaseFiles(name, archive string, chart Chart, choices []Choice, from Rele
 func (c Chart) lookUpReleased(choice Choice, root, set *yaml.Node, described *schema) (value, error) {
 	for n := 1; n < len(choice.Path); n++ {
 		if _, above := find(set, choice.Path[:n]); above != nil && above.Kind != yaml.MappingNode {
-			return value{}, fmt.Errorf("value %s is set, and is no map: choose it instead of %s", choice.Path[:n], choice.Path)
+			return value{}, fmt.Errorf("value %s is set to something else than a map: make it a parameter instead of %s", choice.Path[:n], choice.Path)
 		}
 	}
 	_, over := find(set, choice.Path)

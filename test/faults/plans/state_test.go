@@ -119,9 +119,13 @@ func content(o *unstructured.Unstructured) (string, error) {
 	if o.GetKind() == "CustomResourceDefinition" || o.GetKind() == "ManifestWork" {
 		unstructured.RemoveNestedField(o.Object, "status")
 	}
+	if o.GetNamespace() == packages { // a chart that is named like the run
+		if err := editList(o, without("size"), "spec", "content"); err != nil {
+			return "", err
+		}
+	}
 	err := errors.Join(
 		editList(o, without("conditions"), "status", "installProgressions"),                             // their counts of clusters are as old as the last event that made OCM count
-		editList(o, without("size"), "spec", "content"),                                                 // of the archive of a chart that is named like the run
 		editList(o, without("fields"), "status", "inventory"),                                           // it is missing if the agent was interrupted before it was recorded
 		editList(o, sortByRank, "status", "inventory"), editList(o, sortByRank, "status", "conditions"), // in the order in which they were added
 	)

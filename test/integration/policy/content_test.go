@@ -46,25 +46,25 @@ var _ = Describe("OperatorContents on the hub", func() {
 		Eventually(func() error { return pusher.Create(ctx, written.DeepCopy()) }).WithContext(ctx).Should(Succeed())
 		Expect(pusher.Patch(ctx, written.DeepCopy(), label)).To(Succeed())
 
-		for operation, attempt := range map[string]func() error{
+		for verbs, attempt := range map[string]func() error{
 			"create": func() error { return other.Create(ctx, newContent("forged")) },
-			"update": func() error { return other.Patch(ctx, written.DeepCopy(), label) },
-			"delete": func() error { return other.Delete(ctx, written.DeepCopy()) },
+			"update or patch": func() error { return other.Patch(ctx, written.DeepCopy(), label) },
+			"delete or patch": func() error { return other.Delete(ctx, written.DeepCopy()) },
 		} {
 			Eventually(attempt).WithContext(ctx).Should(MatchError(ContainSubstring(
-				`OperatorContents in namespace "addon-packages" can only be written by users who may also ` + operation + " OperatorVersions there")))
+				`OperatorContents in namespace "addon-packages" can only be written by users who may also ` + verbs + " OperatorVersions there")))
 		}
 		Expect(pusher.Delete(ctx, written.DeepCopy())).To(Succeed())
 	})
 
-	It("are replaced by those who may create and patch OperatorVersions, but not by those who may only create them", func(ctx SpecContext) {
+	It("are replaced by those who may patch OperatorVersions, but not by those who may only create them", func(ctx SpecContext) {
 		allow(ctx, "publisher", "create", "patch")
 		allow(ctx, "creator", "create")
 		publisher, creator := tandem.as("publisher"), tandem.as("creator")
 		written := newContent("replaced")
 		Eventually(func() error { return creator.Create(ctx, written.DeepCopy()) }).WithContext(ctx).Should(Succeed())
-		Eventually(func() error { return creator.Patch(ctx, written.DeepCopy(), label) }).WithContext(ctx).Should(MatchError(ContainSubstring("who may also update OperatorVersions there")))
-		Eventually(func() error { return creator.Delete(ctx, written.DeepCopy()) }).WithContext(ctx).Should(MatchError(ContainSubstring("who may also delete OperatorVersions there")))
+		Eventually(func() error { return creator.Patch(ctx, written.DeepCopy(), label) }).WithContext(ctx).Should(MatchError(ContainSubstring("who may also update or patch OperatorVersions there")))
+		Eventually(func() error { return creator.Delete(ctx, written.DeepCopy()) }).WithContext(ctx).Should(MatchError(ContainSubstring("who may also delete or patch OperatorVersions there")))
 		Eventually(func() error { return publisher.Patch(ctx, written.DeepCopy(), label) }).WithContext(ctx).Should(Succeed())
 		Expect(publisher.Delete(ctx, written.DeepCopy())).To(Succeed())
 		Expect(publisher.Create(ctx, written.DeepCopy())).To(Succeed())

@@ -101,7 +101,7 @@ var _ = Describe("A PackageSource of a chart", func() {
 
 		By("changing them")
 		change(func(c *kudo.SourceChart) { c.Values.Raw = []byte(`{"image": {"tag": "v3"}}`) })
-		becomes(ctx, "tuned", kudo.ReasonVersionConflict, "is immutable: this content takes effect with the next version of the chart")
+		becomes(ctx, "tuned", kudo.ReasonVersionConflict, "is immutable: an earlier spec, another source or a push has stored it")
 		push("1.1.0")
 		request(ctx, "tuned")
 		becomes(ctx, "tuned", kudo.ReasonStored, "OperatorVersion tuned-1.1.0 is stored")

@@ -113,7 +113,7 @@ type SourceChart struct {
 	Parameters []SourceParameter `json:"parameters,omitempty"`
 
 	// values are set for all Instances, over those of the chart. One that is also a parameter is its default. They are part of the package, which many can read:
-	// a password belongs into a sensitive parameter.
+	// put passwords into sensitive parameters. At most 256 KiB.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -127,13 +127,13 @@ type SourceParameter struct {
 	// +kubebuilder:validation:MaxLength=512
 	Value string `json:"value"`
 
-	// name is the name of the parameter. By default, the parameter is called like the path: IMAGE_TAG for image.tag.
+	// name is the name of the parameter. By default, it is derived from the path: IMAGE_TAG for image.tag.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[A-Za-z_][A-Za-z0-9_]*$`
 	Name string `json:"name,omitempty"`
 
-	// sensitive specifies that the value is a secret: each Instance sets it from a Secret, and the package has no default of it. It must be a text.
+	// sensitive specifies that the value is a secret: each Instance sets it from a Secret, and the package has no default for it. It must be a text.
 	// +optional
 	Sensitive bool `json:"sensitive,omitempty"`
 }
