@@ -26,7 +26,7 @@ while [ $# -gt 0 ]; do
     --ocm) ocm=yes ;;
     --release)
       [ $# -gt 1 ] && [ -n "$2" ] && [ -z "$release" ] || usage
-      release=$(cd "$user_folder" && realpath -m -- "$2")
+      case $2 in /*) release=$2 ;; *) release=$user_folder/$2 ;; esac
       shift
       ;;
     --dry-run) dry_run=yes ;;

@@ -47,7 +47,7 @@ var _ = Describe("OperatorContents on the hub", func() {
 		Expect(pusher.Patch(ctx, written.DeepCopy(), label)).To(Succeed())
 
 		for verbs, attempt := range map[string]func() error{
-			"create": func() error { return other.Create(ctx, newContent("forged")) },
+			"create":          func() error { return other.Create(ctx, newContent("forged")) },
 			"update or patch": func() error { return other.Patch(ctx, written.DeepCopy(), label) },
 			"delete or patch": func() error { return other.Delete(ctx, written.DeepCopy()) },
 		} {
