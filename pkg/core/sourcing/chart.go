@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/catalog"
@@ -58,7 +58,7 @@ func choicesOf(parameters []kudo.SourceParameter) ([]wrap.Choice, error) {
 	return choices, nil
 }
 
-func valuesOf(given *apiextensionsv1.JSON) (map[string]any, error) {
+func valuesOf(given *runtime.RawExtension) (map[string]any, error) {
 	if given == nil {
 		return nil, nil
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/wrap"
@@ -16,7 +16,7 @@ import (
 func newChart(values string, parameters ...kudo.SourceParameter) *kudo.SourceChart {
 	c := &kudo.SourceChart{Repository: "https://charts.example.com", Name: "web", Version: "~1.2", Digest: "sha256:1", Parameters: parameters}
 	if values != "" {
-		c.Values = &apiextensionsv1.JSON{Raw: []byte(values)}
+		c.Values = &runtime.RawExtension{Raw: []byte(values)}
 	}
 	return c
 }

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"testing/fstest"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/manifests"
@@ -109,7 +109,7 @@ func (r *run) source() *kudo.PackageSource {
 	s := &kudo.PackageSource{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: r.name}}
 	s.Spec.Chart = &kudo.SourceChart{
 		Repository: "http://" + r.charts.host + "/charts", Name: r.name, Version: "*",
-		Values: &apiextensionsv1.JSON{Raw: []byte(`{"value": "one"}`)},
+		Values: &runtime.RawExtension{Raw: []byte(`{"value": "one"}`)},
 	}
 	return s
 }
@@ -151,7 +151,7 @@ func (r *run) requestAttempt(ctx context.Context) error {
 func setValue(value string) func(context.Context, *run) error {
 	return func(ctx context.Context, r *run) error {
 		return environment.Edit(ctx, r.hub, r.source(), func(s *kudo.PackageSource) {
-			s.Spec.Chart.Values = &apiextensionsv1.JSON{Raw: []byte(`{"value": "` + value + `"}`)}
+			s.Spec.Chart.Values = &runtime.RawExtension{Raw: []byte(`{"value": "` + value + `"}`)}
 		})
 	}
 }

@@ -6,8 +6,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -83,7 +83,7 @@ var _ = Describe("A PackageSource of a chart", func() {
 		followChart(ctx, "tuned", kudo.SourceChart{
 			Repository: "oci://" + registry.name + "/charts", Name: "tuned", Version: "*",
 			Parameters: []kudo.SourceParameter{{Value: "replicas"}, {Value: "password", Name: "SECRET", Sensitive: true}},
-			Values:     &apiextensionsv1.JSON{Raw: []byte(`{"replicas": 3, "image": {"tga": "v2"}}`)},
+			Values:     &runtime.RawExtension{Raw: []byte(`{"replicas": 3, "image": {"tga": "v2"}}`)},
 		})
 		change := func(change func(*kudo.SourceChart)) {
 			GinkgoHelper()

@@ -7,9 +7,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -262,7 +262,7 @@ var _ = Describe("The API server", func() {
 		}),
 		Entry("of a chart with a list of values", "spec.chart.values", func(s *kudo.PackageSourceSpec) {
 			s.Package, s.Chart = nil, &kudo.SourceChart{Repository: "https://charts.example.com", Name: "web", Version: "1.0.0"}
-			s.Chart.Values = &apiextensionsv1.JSON{Raw: []byte(`["a"]`)}
+			s.Chart.Values = &runtime.RawExtension{Raw: []byte(`["a"]`)}
 		}),
 		Entry("with a URL as an allowed host", "spec.allowedHosts", func(s *kudo.PackageSourceSpec) { s.AllowedHosts = []string{"https://a.example"} }),
 		Entry("with an object of another namespace", "spec.pullSecret.name", func(s *kudo.PackageSourceSpec) { s.PullSecret = &kudo.LocalName{Name: "kube-system/a"} }),

@@ -1,8 +1,8 @@
 package v1beta1
 
 import (
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // PackageSourceSpec is the desired state of a PackageSource.
@@ -117,7 +117,7 @@ type SourceChart struct {
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
-	Values *apiextensionsv1.JSON `json:"values,omitempty"`
+	Values *runtime.RawExtension `json:"values,omitempty"`
 }
 
 // SourceParameter is a value of a chart that becomes a parameter. Its type, default and description are those of the chart.

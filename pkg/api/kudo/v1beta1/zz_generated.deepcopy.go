@@ -7,7 +7,6 @@ package v1beta1
 import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -1693,7 +1692,7 @@ func (in *SourceChart) DeepCopyInto(out *SourceChart) {
 	}
 	if in.Values != nil {
 		in, out := &in.Values, &out.Values
-		*out = new(apiextensionsv1.JSON)
+		*out = new(runtime.RawExtension)
 		(*in).DeepCopyInto(*out)
 	}
 }
