@@ -1,7 +1,10 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 	helmutil "helm.sh/helm/v4/pkg/chart/v2/util"
@@ -47,20 +50,40 @@ func describe(archive []byte) (wrap.Chart, error) {
 	if of.Type == "library" {
 		return wrap.Chart{}, fmt.Errorf("chart %q is a library, which deploys nothing: choose a chart that uses it", of.Name)
 	}
-	described := wrap.Chart{
-		Name: of.Name, Version: of.Version, AppVersion: of.AppVersion, Description: of.Description, Home: of.Home, Schema: loaded.Schema,
-		Values: valuesFileOf(loaded),
-	}
+	described := partOf(loaded, of.Name)
+	described.Version, described.AppVersion, described.Description, described.Home = of.Version, of.AppVersion, of.Description, of.Home
 	for _, maintainer := range of.Maintainers {
 		described.Maintainers = append(described.Maintainers, wrap.Maintainer{Name: maintainer.Name, Email: maintainer.Email})
 	}
-	for _, dependency := range of.Dependencies {
-		described.Subcharts = append(described.Subcharts, dependency.Name)
-		if dependency.Alias != "" {
-			described.Subcharts = append(described.Subcharts, dependency.Alias)
-		}
-	}
 	return described, nil
+}
+
+// partOf returns what of a chart, or of a subchart with a name or alias, concerns its values.
+func partOf(loaded *helm.Chart, name string) wrap.Chart {
+	part := wrap.Chart{Name: name, Values: valuesFileOf(loaded), Schema: loaded.Schema}
+	others := slices.Clone(loaded.Dependencies())
+	for _, dependency := range loaded.Metadata.Dependencies {
+		if dependency == nil {
+			continue
+		}
+		for condition := range strings.SplitSeq(dependency.Condition, ",") {
+			part.Switches = append(part.Switches, strings.TrimSpace(condition))
+		}
+		for _, tag := range dependency.Tags {
+			part.Switches = append(part.Switches, "tags."+tag)
+		}
+		is := func(c *helm.Chart) bool {
+			return c.Name() == dependency.Name && helmutil.IsCompatibleRange(dependency.Version, c.Metadata.Version)
+		}
+		if at := slices.IndexFunc(loaded.Dependencies(), is); at >= 0 {
+			part.Subcharts = append(part.Subcharts, partOf(loaded.Dependencies()[at], cmp.Or(dependency.Alias, dependency.Name)))
+		}
+		others = slices.DeleteFunc(others, is)
+	}
+	for _, other := range others {
+		part.Subcharts = append(part.Subcharts, partOf(other, other.Name()))
+	}
+	return part
 }
 
 // valuesFileOf returns values.yaml of a chart with its comments; nil if it has none.

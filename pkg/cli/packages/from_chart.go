@@ -42,7 +42,7 @@ func NewCmdFromChart(f *hubclient.Factory, runF func(context.Context, *FromChart
 			"URL of a repository and the name of a chart; the URL of an archive; or a name, with --repo. The credentials are those of Helm and\n" +
 			"docker. " + registry.MirrorsVariable + " names mirrors: FROM=TO, two URLs, separated by spaces. The digest of the archive is written to operator.yaml.\n\n" +
 			"A value of the chart that differs between clusters becomes a parameter with --param PATH=NAME; its type, default and\n" +
-			"description are those of the chart. Without a name, the parameter is called like the path: IMAGE_TAG for image.tag.\n\n" +
+			"description are those of the chart, or of a subchart. Without a name, the parameter is called like the path: IMAGE_TAG for image.tag.\n\n" +
 			"The new package is verified, and the permissions that its plans need are printed; they are not written to operator.yaml. No\n" +
 			"cluster is needed. Dependencies that a folder lacks are fetched in the versions of its Chart.lock.",
 		Example: "  kubectl addon package from-chart ./web-1.2.3.tgz --param replicaCount=REPLICAS --param image.tag\n" +

@@ -50,7 +50,7 @@ func fromChart(t *testing.T, args ...string) (string, error) {
 
 func TestFromChart(t *testing.T) {
 	output, err := fromChart(t, "SHOP", "--param", "replicas", "--param", "image=IMAGE", "--param", "hosts", "--param", "cleanup.schedule=SCHEDULE",
-		"--param", "cache.size")
+		"--param", "cache.size", "--param", "cache.enabled=CACHE", "--param", "telemetry")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}

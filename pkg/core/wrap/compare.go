@@ -138,7 +138,7 @@ func Gone(before, after Chart, values string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	to, described, err := after.rootAndSchema()
+	to, described, err := after.defaults()
 	if err != nil {
 		return nil, err
 	}
@@ -149,11 +149,7 @@ func Gone(before, after Chart, values string) ([]string, error) {
 	missing := map[string]bool{}
 	for _, path := range set {
 		known := knownPart(from, path)
-		if len(known) == 0 && slices.Contains(before.Subcharts, path[0]) {
-			known = path[:1]
-		}
-		isFree := len(known) == 0 || path[0] == "global" || slices.Contains(after.Subcharts, path[0])
-		if !isFree && !hasValue(to, described, known) {
+		if len(known) > 0 && !after.isGlobal(path) && !hasValue(to, described, known) {
 			missing[path.String()] = true
 		}
 	}

@@ -46,7 +46,7 @@ const maxExamined = 2000
 func (c Chart) examine(values *yaml.Node, discreet bool) *givenValues {
 	g := &givenValues{chart: c, discreet: discreet}
 	var err error
-	if g.root, g.described, err = c.rootAndSchema(); err != nil {
+	if g.root, g.described, err = c.defaults(); err != nil {
 		g.add(values, "%v", err)
 		return g
 	}
@@ -72,8 +72,8 @@ func FilesWith(name, archive string, chart Chart, choices []Choice, values map[s
 	if len(choices) == 0 && len(values) == 0 {
 		return Files(name, archive, chart, nil) // the chart's own values are not parsed
 	}
-	if size := len(chart.Values) + len(chart.Schema); size > maxParsed {
-		return nil, fmt.Errorf("values.yaml and values.schema.json of chart %s have %d bytes, more than the limit of %d for a chart with parameters or values", text.Quote(chart.Name), size, maxParsed)
+	if size := chart.size(); size > maxParsed {
+		return nil, fmt.Errorf("values.yaml and values.schema.json of chart %s and its subcharts have %d bytes, more than the limit of %d for a chart with parameters or values", text.Quote(chart.Name), size, maxParsed)
 	}
 	set := nodeOf(values)
 	g := chart.examine(set, true)
@@ -89,7 +89,7 @@ func FilesWith(name, archive string, chart Chart, choices []Choice, values map[s
 	for _, choice := range choices {
 		v, err := chart.lookUpReleased(choice, g.root, set, g.described)
 		if err == nil {
-			err = v.admit(chart, set)
+			err = v.admit(set)
 		}
 		if err != nil {
 			return nil, err
@@ -114,13 +114,10 @@ func (g *givenValues) requireTexts() {
 	}
 }
 
-// admit checks a value that becomes a parameter. A sensitive parameter has no default: it is an error if its value is no text, or set for the package. Any other
-// value of a subchart must be set, because the subchart's own type and default are not known: the parameter would replace that default with null.
-func (v *value) admit(c Chart, set *yaml.Node) error {
+// admit checks a value that becomes a parameter. A sensitive parameter has no default: it is an error if its value is no text, or set for the package.
+func (v *value) admit(set *yaml.Node) error {
 	_, own := find(set, v.Path)
 	switch {
-	case !v.Sensitive && v.byDefault == nil && own == nil && c.isForeign(v.Path):
-		return fmt.Errorf("value %s is one of a subchart, whose default is not known: set it in values, too", v.Path)
 	case !v.Sensitive:
 		return nil
 	case v.kind != stringKind:
@@ -184,7 +181,7 @@ func (g *givenValues) isDivided(path Path) bool {
 	case described != nil:
 		return len(described.Properties) > 0
 	default:
-		return node == nil && g.chart.isForeign(path)
+		return node == nil && g.chart.isGlobal(path)
 	}
 }
 

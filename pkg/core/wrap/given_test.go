@@ -42,7 +42,7 @@ global: {zone: eu}
 	want := []string{
 		"replicas integer REPLICAS=3", "image.repository string IMAGE_REPOSITORY=example.org/web", "image.pullPolicy string IMAGE_PULL_POLICY=Never",
 		"image.digest string IMAGE_DIGEST=sha256:1", `resources map RESOURCES={"limits":{"cpu":1}}`, `hosts array HOSTS=["a","b"]`, "limits.cpu number LIMITS_CPU=2",
-		"debug boolean DEBUG=true", "nodePort integer NODE_PORT=80", "db.size integer DB_SIZE=3", "db.users.admin.name string DB_USERS_ADMIN_NAME=root",
+		"debug boolean DEBUG=true", "nodePort integer NODE_PORT=80", "db.size integer DB_SIZE=3", `db.users map DB_USERS={"admin":{"name":"root"}}`,
 		`extra map EXTRA={"a":"b"}`, "global.zone string GLOBAL_ZONE=eu",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -141,7 +141,8 @@ func TestFilesWithValuesThatAreWrong(t *testing.T) {
 		"a secret of another type":        {values: valuesOf(t, `{"image": "hunter2"}`), want: `value image of chart "web" must be a map, got a text`},
 		"a number for a text":             {values: valuesOf(t, `{"image": {"repository": 1.20}}`), want: `value image.repository of chart "web" must be a text: write it in quotes`},
 		"a parameter below a text":        {values: valuesOf(t, `{"db": {"name": "a"}}`), choice: Choice{Path: Path{"db", "name", "x"}}, want: "value db.name is set to something else than a map"},
-		"a parameter of a subchart":       {choice: Choice{Path: Path{"db", "name"}}, want: "value db.name is one of a subchart, whose default is not known: set it in values, too"},
+		"a parameter of a subchart":       {choice: Choice{Path: Path{"db", "sise"}}, want: `chart "web" has no value "db.sise" in values.yaml (did you mean db.size?)`},
+		"a wrong value of a subchart":     {values: valuesOf(t, `{"db": {"size": "x", "sise": 2}}`), want: `value db.size of chart "web" must be an integer, got a text`},
 		"a sensitive list":                {choice: Choice{Path: Path{"hosts"}, Sensitive: true}, want: "value hosts is not a text: only a text can be a sensitive parameter"},
 		"a sensitive value that is set":   {values: valuesOf(t, `{"image": {"repository": "a"}}`), choice: Choice{Path: Path{"image", "repository"}, Sensitive: true}, want: "value image.repository is in values, and also a sensitive parameter"},
 		"a parameter that does not exist": {choice: Choice{Path: Path{"zzz"}}, want: `chart "web" has no value "zzz" in values.yaml`},

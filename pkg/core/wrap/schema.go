@@ -2,6 +2,7 @@ package wrap
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 )
 
@@ -32,6 +33,48 @@ func (s *schema) at(path Path) *schema {
 		s = s.Properties[key]
 	}
 	return s
+}
+
+// property returns the schema at a path, which it adds to its properties.
+func (s *schema) property(path Path) *schema {
+	for _, key := range path {
+		if s.Properties[key] == nil {
+			if s.Properties == nil {
+				s.Properties = map[string]*schema{}
+			}
+			s.Properties[key] = &schema{}
+		}
+		s = s.Properties[key]
+	}
+	return s
+}
+
+// over returns a schema that describes what another one does, too.
+func (s *schema) over(below *schema) *schema {
+	switch {
+	case s == nil:
+		return below
+	case below == nil:
+		return s
+	}
+	both := *s
+	if len(both.Type) == 0 {
+		both.Type = below.Type
+	}
+	if len(both.Enum) == 0 {
+		both.Enum = below.Enum
+	}
+	if s.description() == "" {
+		both.Description = below.description()
+	}
+	both.Properties = maps.Clone(below.Properties)
+	for name, own := range s.Properties {
+		if both.Properties == nil {
+			both.Properties = map[string]*schema{}
+		}
+		both.Properties[name] = own.over(below.Properties[name])
+	}
+	return &both
 }
 
 // kind returns the type of a parameter that a schema says, apart from null; empty if it is none or several.

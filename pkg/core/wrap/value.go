@@ -1,7 +1,7 @@
 package wrap
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,35 +10,6 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/text"
 )
-
-// Chart is what a package needs to know of a chart.
-type Chart struct {
-	// Name, Version and the following fields are those of Chart.yaml.
-	Name, Version, AppVersion, Description, Home string
-	Maintainers                                  []Maintainer
-	// Subcharts are the names or aliases of the dependencies, whose values the chart need not list.
-	Subcharts []string
-	// Values is values.yaml as published, with its comments.
-	Values []byte
-	// Schema is values.schema.json; nil if there is none.
-	Schema []byte
-	// Source is where the chart was fetched from; empty if it was on disk.
-	Source Source
-}
-
-// Source is where a chart was fetched from.
-type Source struct {
-	// Repository is the URL of the repository or registry; empty for an archive at a URL, which is in From.
-	Repository, From string
-	// Digest is the SHA-256 of the archive, as sha256:HEX.
-	Digest string
-}
-
-// Maintainer is a maintainer of a chart.
-type Maintainer struct {
-	Name  string `yaml:"name"`
-	Email string `yaml:"email,omitempty"`
-}
 
 // Release is a release of Helm that a package deploys.
 type Release struct {
@@ -56,24 +27,24 @@ type value struct {
 	enum        []string
 	// byDefault is nil if the chart has none, or null.
 	byDefault *yaml.Node
+	// required is true if there is no default that can be known.
+	required bool
 }
+
+// isOptional reports whether a parameter without a default may be empty. Then the value is null, which has the same effect as none.
+func (v value) isOptional() bool { return v.byDefault == nil && !v.Sensitive && !v.required }
 
 // template returns the template of the value. A parameter without a default may be empty.
 func (v value) template() string {
-	if v.byDefault == nil && !v.Sensitive {
+	if v.isOptional() {
 		return "{{ with .Params." + v.Parameter + " }}{{ " + v.kind.format(".") + " }}{{ else }}null{{ end }}"
 	}
 	return "{{ " + v.kind.format(".Params."+v.Parameter) + " }}"
 }
 
-// isForeign reports whether a value need not be listed by the chart: that of a subchart, or a global one.
-func (c Chart) isForeign(path Path) bool {
-	return path[0] == "global" || slices.Contains(c.Subcharts, path[0])
-}
-
 // choose looks up chosen values in a chart.
 func (c Chart) choose(choices []Choice) ([]value, error) {
-	root, described, err := c.rootAndSchema()
+	root, described, err := c.defaults()
 	if err != nil {
 		return nil, err
 	}
@@ -88,47 +59,33 @@ func (c Chart) choose(choices []Choice) ([]value, error) {
 	return chosen, nil
 }
 
-func (c Chart) rootAndSchema() (*yaml.Node, *schema, error) {
-	root, err := c.root()
-	if err != nil {
-		return nil, nil, err
-	}
-	described, err := c.schema()
-	return root, described, err
-}
-
-// root returns the values of a chart.
-func (c Chart) root() (*yaml.Node, error) {
-	var document yaml.Node
-	if err := yaml.Unmarshal(c.Values, &document); err != nil {
-		return nil, fmt.Errorf("values.yaml of chart %s is invalid: %w", text.Quote(c.Name), err)
-	}
-	if len(document.Content) == 0 {
-		return &yaml.Node{Kind: yaml.MappingNode}, nil
-	}
-	return document.Content[0], nil
-}
-
-// schema returns the schema of a chart's values; nil if there is none.
-func (c Chart) schema() (*schema, error) {
-	if len(c.Schema) == 0 {
-		return nil, nil
-	}
-	described := &schema{}
-	if err := json.Unmarshal(c.Schema, described); err != nil {
-		return nil, fmt.Errorf("values.schema.json of chart %s is invalid: %w", text.Quote(c.Name), err)
-	}
-	return described, nil
-}
-
-// lookUp finds a value by its path in the chart's values and in their schema. Values of subcharts, and global ones, need not be listed.
+// lookUp finds a value by its path in the chart's values and in their schema. Global ones need not be listed.
 func (c Chart) lookUp(choice Choice, root *yaml.Node, described *schema) (value, error) {
 	key, node := find(root, choice.Path)
 	described = described.at(choice.Path)
-	if node == nil && described == nil && !c.isForeign(choice.Path) {
+	if node == nil && described == nil && !c.isGlobal(choice.Path) {
 		return value{}, c.unknown(choice.Path, root)
 	}
-	return c.valueOf(choice, key, node, described)
+	v, err := c.valueOf(choice, key, node, described)
+	v.required = node == nil && c.inherits(root, choice.Path)
+	return v, err
+}
+
+// inherits reports whether a global value that a chart does not list has a default in its subcharts, which may be another one in each. root has the values of
+// the chart. Null would remove it.
+func (c Chart) inherits(root *yaml.Node, path Path) bool {
+	return slices.ContainsFunc(c.Subcharts, func(sub Chart) bool {
+		_, below := find(root, Path{sub.Name})
+		switch {
+		case below == nil:
+			return false
+		case path[0] == "global":
+			_, listed := find(below, path)
+			return listed != nil || sub.inherits(below, path)
+		default:
+			return path[0] == sub.Name && len(path) > 1 && sub.inherits(below, path[1:])
+		}
+	})
 }
 
 // valueOf returns a value with a key and a default.
@@ -148,9 +105,18 @@ func (c Chart) valueOf(choice Choice, key, node *yaml.Node, described *schema) (
 
 // unknown returns the error for a value that a chart does not have.
 func (c Chart) unknown(path Path, root *yaml.Node) error {
+	named := map[string]Path{}
 	var all []string
-	collect(root, nil, func(known Path) { all = append(all, known.String()) })
-	return fmt.Errorf("chart %s has no value %s in values.yaml%s", text.Quote(c.Name), text.Quote(path.String()), text.DidYouMean(path.String(), all))
+	collect(root, nil, func(known Path) {
+		name := strings.Join(known, "/") // what follows a dot would be an extension, which does not count
+		named[name] = known
+		all = append(all, name)
+	})
+	message := fmt.Sprintf("chart %s has no value %s in values.yaml", text.Quote(c.Name), text.Quote(path.String()))
+	if closest := named[text.ClosestMatch(strings.Join(path, "/"), all)]; closest != nil {
+		message += fmt.Sprintf(" (did you mean %s?)", closest)
+	}
+	return errors.New(message)
 }
 
 // maxCollected limits the values among which a similar one is sought.
@@ -194,14 +160,6 @@ func find(node *yaml.Node, path Path) (key, found *yaml.Node) {
 		key, node = node.Content[at], node.Content[at+1]
 	}
 	return key, resolve(node)
-}
-
-// resolve follows an alias.
-func resolve(node *yaml.Node) *yaml.Node {
-	if node.Kind == yaml.AliasNode {
-		return node.Alias
-	}
-	return node
 }
 
 // kindOf returns the type of a value: what the schema says, or else that of the default.

@@ -132,7 +132,7 @@ func parametersText(chart Chart, chosen []value) (string, error) {
 		if v.kind != stringKind {
 			p.Type = string(v.kind)
 		}
-		if v.byDefault == nil && !v.Sensitive {
+		if v.isOptional() {
 			p.Required = new(false)
 		}
 		parameters = append(parameters, p)

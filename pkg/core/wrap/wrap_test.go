@@ -38,7 +38,7 @@ const described = `{"properties": {
 func chart() Chart {
 	return Chart{
 		Name: "web", Version: "1.2.3+build", AppVersion: "v9", Description: "Serves\npages", Home: "https://example.com", Values: []byte(values),
-		Schema: []byte(described), Subcharts: []string{"db"}, Maintainers: []Maintainer{{Name: "A: B", Email: "a@example.com"}},
+		Schema: []byte(described), Subcharts: []Chart{{Name: "db", Values: []byte("# In GiB\nsize: 1\nusers: {}\npassword: null\n")}}, Maintainers: []Maintainer{{Name: "A: B", Email: "a@example.com"}},
 	}
 }
 
@@ -118,8 +118,9 @@ parameters:
     type: integer
     required: false
   - name: DB_SIZE
-    description: Value db.size of chart web
-    required: false
+    description: In GiB
+    type: integer
+    default: 1
   - name: "ON"
     description: Value a\.b/c.on of chart web
     default: x
@@ -140,7 +141,7 @@ others:
 debug: {{ .Params.DEBUG }}
 nodePort: {{ with .Params.NODE_PORT }}{{ . }}{{ else }}null{{ end }}
 db:
-  size: {{ with .Params.DB_SIZE }}{{ . | quote }}{{ else }}null{{ end }}
+  size: {{ .Params.DB_SIZE }}
 "a.b/c":
   "on": {{ .Params.ON | quote }}
 extra: {{ with .Params.EXTRA }}{{ . | toJson }}{{ else }}null{{ end }}

@@ -14,8 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tandem-addons/tandem/pkg/bundle"
 	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/core/release"
+	"github.com/tandem-addons/tandem/pkg/core/wrap"
 )
 
 // published is the folder of charts of other projects. It is not part of the repository.
@@ -98,6 +100,34 @@ var _ = Describe("What a chart renders", Ordered, ContinueOnFailure, func() {
 		Entry("with arguments", "--set-json", `cleanup={"schedule":"*/5 * * * *","args":["--a=b","c: d","- e","{}","0x1F","yes"]}`),
 	)
 
+	It("stays the same with parameters for the values of a chart and of its subcharts", func(ctx context.Context) {
+		module := goCommand(ctx, helmModule, "list", "-m", "-f", "{{.Dir}}", "helm.sh/helm/v4")
+		paths := append(chartsIn(published), "../../../examples/charts/shop")
+		for _, folder := range []string{"pkg/cmd/testdata/testcharts", "pkg/chart/v2/util/testdata", "pkg/action/testdata/charts"} {
+			paths = append(paths, chartsIn(filepath.Join(module, folder))...)
+		}
+		var compared []string
+		for _, path := range paths {
+			By(path)
+			archive, r := archiveOf(path), chart.Release{Name: "fresh", Namespace: namespace, Revision: 1}
+			described, err := chart.Describe(ctx, archive)
+			if err != nil || len(described.Subcharts) == 0 && !strings.HasPrefix(path, published) {
+				continue
+			}
+			wanted, refused := ours(ctx, archive, r, "")
+			if refused != nil {
+				continue
+			}
+			values, number := withParameters(ctx, described, archive)
+			rendered, err := ours(ctx, archive, r, values)
+			Expect(err).NotTo(HaveOccurred(), values)
+			Expect(different(wanted, rendered)).To(BeEmpty(), values)
+			compared = append(compared, fmt.Sprintf("%s with %d", filepath.Base(path), number))
+		}
+		GinkgoWriter.Printf("charts that are equal, with their parameters:\n%s\n", strings.Join(compared, "\n"))
+		Expect(len(compared)).To(BeNumerically(">=", 10))
+	})
+
 	It("looks up what the cluster has, as Helm does", func(ctx context.Context) {
 		for _, name := range []string{"fresh-shop", "shop-shop"} {
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}}}
@@ -173,4 +203,27 @@ func valuesOf(flags []string) string {
 	encoded, err := json.Marshal(values)
 	Expect(err).NotTo(HaveOccurred())
 	return string(encoded)
+}
+
+// withParameters returns the values that a package with parameters for the values of a chart renders without parameters that are set, and their number.
+func withParameters(ctx context.Context, described wrap.Chart, archive []byte) (values string, number int) {
+	GinkgoHelper()
+	leaves, err := wrap.CompareValues(wrap.Chart{}, described)
+	Expect(err).NotTo(HaveOccurred())
+	var named []string
+	for i, leaf := range leaves[:min(len(leaves), wrap.MaxChoices)] {
+		named = append(named, fmt.Sprintf("%s=P%d", leaf.Name, i))
+	}
+	choices, err := wrap.ParseChoices(named)
+	Expect(err).NotTo(HaveOccurred())
+	files, err := wrap.Files("site", "chart.tgz", described, choices)
+	Expect(err).NotTo(HaveOccurred())
+	files["chart.tgz"] = string(archive)
+	loader := bundle.Loader{}
+	loaded, err := loader.LoadFiles(ctx, "site", files)
+	Expect(err).NotTo(HaveOccurred())
+	pkg := loaded.Root().Pkg
+	values, _, known := pkg.ChartValues(pkg.Version.Tasks[0])
+	Expect(known).To(BeTrue(), loaded.ProblemsText())
+	return values, len(choices)
 }

@@ -120,7 +120,7 @@ type SourceChart struct {
 	Values *runtime.RawExtension `json:"values,omitempty"`
 }
 
-// SourceParameter is a value of a chart that becomes a parameter. Its type, default and description are those of the chart.
+// SourceParameter is a value of a chart that becomes a parameter. Its type, default and description are those of the chart, or of a subchart.
 type SourceParameter struct {
 	// value is the path of the value in the chart, such as image.tag. A dot in a key has a backslash before it.
 	// +kubebuilder:validation:MinLength=1
