@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -51,6 +52,23 @@ func TestInvalidCharts(t *testing.T) {
 	} {
 		if _, _, err := ReadChart(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+func TestValuesThatLookLikeSecretsAreNamed(t *testing.T) {
+	for values, want := range map[string]string{
+		"":                        "",
+		`{"auth": {"user": "a"}}`: "",
+		`{"token": "x1y2", "auth": {"password": "hunter2", "key": {"\u001b": "a"}}}`: "; these values look like secrets, and everyone who may read OperatorVersions can read them: auth.password, token; make them sensitive parameters",
+		`{"auth": {"user": "a", "token": "$x"}, "password": "hunter2"}`:              "; these values look like secrets, and everyone who may read OperatorVersions can read them: auth.token, password; make them sensitive parameters",
+	} {
+		c := newChart(values, kudo.SourceParameter{Value: "auth.user"})
+		source := newSource(func(s *kudo.PackageSource) { s.Spec.Package, s.Spec.Chart = nil, c })
+		ready := meta.FindStatusCondition(Status(source, newStored("1.0.0")).Conditions, kudo.ConditionReady)
+		_, got, _ := strings.Cut(ready.Message, "@sha256:1")
+		if got != want || strings.Contains(got, "hunter2") {
+			t.Errorf("%s: got %q, want %q", values, got, want)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/catalog"
+	"github.com/tandem-addons/tandem/pkg/core/wrap"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -31,7 +32,7 @@ func Status(source *kudo.PackageSource, o Outcome) kudo.PackageSourceStatus {
 		status.Refused = refuse(status.Refused, f)
 	} else {
 		status.Artifact = withHistory(o.Artifact, status.Artifact, &source.Spec)
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, kudo.ReasonStored, storedText(status.Artifact)
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, kudo.ReasonStored, bound(storedText(status.Artifact)+suspectsText(source.Spec.Chart), maxMessage)
 		status.Refused = accept(status.Refused, status.Artifact.Version)
 	}
 	setConditions(&status, ready, o.Failure != nil && o.Failure.IsFinal())
@@ -47,7 +48,7 @@ func Suspended(source *kudo.PackageSource) kudo.PackageSourceStatus {
 		ready.Status = before.Status
 	}
 	if status.Artifact != nil {
-		ready.Message = "suspended by spec.suspend; the last attempt that succeeded: " + storedText(status.Artifact)
+		ready.Message = bound("suspended by spec.suspend; the last attempt that succeeded: "+storedText(status.Artifact), maxMessage)
 	}
 	setConditions(&status, ready, false)
 	return status
@@ -115,7 +116,28 @@ func storedText(a *kudo.SourceArtifact) string {
 	if a.LowerThan != "" {
 		message += fmt.Sprintf("; version %s, which was stored before, is no longer there", text.Escape(a.LowerThan))
 	}
-	return bound(message, maxMessage)
+	return message
+}
+
+// suspectsText names the values of a source that look like secrets, and that its package contains; empty if there are none.
+func suspectsText(c *kudo.SourceChart) string {
+	const shown = 5
+	if c == nil {
+		return ""
+	}
+	_, options, err := ReadChart(c)
+	if err != nil { // nothing is stored
+		return ""
+	}
+	suspects := wrap.Release{Values: options.Values}.Suspects(options.Choices)
+	if len(suspects) == 0 {
+		return ""
+	}
+	var paths []string
+	for _, path := range suspects {
+		paths = append(paths, path.String())
+	}
+	return fmt.Sprintf("; these values look like secrets, and everyone who may read OperatorVersions can read them: %s; make them sensitive parameters", text.List(paths, shown))
 }
 
 // refuse returns the list of refused versions with one more in front. A version with the same digest is listed once.
