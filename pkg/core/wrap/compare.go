@@ -138,7 +138,7 @@ func Gone(before, after Chart, values string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	to, described, err := after.defaults()
+	to, err := after.defaults()
 	if err != nil {
 		return nil, err
 	}
@@ -149,17 +149,17 @@ func Gone(before, after Chart, values string) ([]string, error) {
 	missing := map[string]bool{}
 	for _, path := range set {
 		known := knownPart(from, path)
-		if len(known) > 0 && !after.isGlobal(path) && !hasValue(to, described, known) {
+		if global, _ := to.globals.find(path); len(known) > 0 && global == nil && !to.has(known) {
 			missing[path.String()] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(missing)), nil
 }
 
-// hasValue reports whether a chart has a value: in values.yaml, in its schema, or in a map that users fill.
-func hasValue(root *yaml.Node, described *schema, path Path) bool {
-	_, value := find(root, path)
-	return value != nil || described.at(path) != nil || isOpen(root, path)
+// has reports whether a chart has a value: in values.yaml, in its schema, or in a map that users fill.
+func (d *defaults) has(path Path) bool {
+	_, value := find(d.root, path)
+	return value != nil || d.described.at(path) != nil || isOpen(d.root, path)
 }
 
 // paths returns the paths of the innermost values.

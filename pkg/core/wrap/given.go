@@ -30,7 +30,7 @@ type Problem struct {
 }
 
 // Given returns the values that a map sets, each of which becomes a parameter: a map is divided where the chart lists its keys, or does not know them
-// because they are those of a subchart. Values that the chart does not have, or that have another type, are problems.
+// because they are global. Values that the chart does not have, or that have another type, are problems.
 func (c Chart) Given(values *yaml.Node) (given []Given, problems []Problem) {
 	g := c.examine(values, false)
 	if len(g.given) > MaxChoices {
@@ -44,9 +44,9 @@ const maxExamined = 2000
 
 // examine looks up the values that a map sets. With discreet, problems do not quote texts.
 func (c Chart) examine(values *yaml.Node, discreet bool) *givenValues {
-	g := &givenValues{chart: c, discreet: discreet}
+	g := &givenValues{discreet: discreet}
 	var err error
-	if g.root, g.described, err = c.defaults(); err != nil {
+	if g.defaults, err = c.defaults(); err != nil {
 		g.add(values, "%v", err)
 		return g
 	}
@@ -72,8 +72,8 @@ func FilesWith(name, archive string, chart Chart, choices []Choice, values map[s
 	if len(choices) == 0 && len(values) == 0 {
 		return Files(name, archive, chart, nil) // the chart's own values are not parsed
 	}
-	if size := chart.size(); size > maxParsed {
-		return nil, fmt.Errorf("values.yaml and values.schema.json of chart %s and its subcharts have %d bytes, more than the limit of %d for a chart with parameters or values", text.Quote(chart.Name), size, maxParsed)
+	if size := max(len(chart.Values), chart.size()); size > maxParsed {
+		return nil, fmt.Errorf("the values and schemas of chart %s and its subcharts have %d bytes, more than the limit of %d for a chart with parameters or values", text.Quote(chart.Name), size, maxParsed)
 	}
 	set := nodeOf(values)
 	g := chart.examine(set, true)
@@ -87,7 +87,7 @@ func FilesWith(name, archive string, chart Chart, choices []Choice, values map[s
 	}
 	var chosen []value
 	for _, choice := range choices {
-		v, err := chart.lookUpReleased(choice, g.root, set, g.described)
+		v, err := g.lookUpReleased(choice, set)
 		if err == nil {
 			err = v.admit(set)
 		}
@@ -99,7 +99,8 @@ func FilesWith(name, archive string, chart Chart, choices []Choice, values map[s
 	return filesOf(name, archive, chart, chosen, Release{Values: values})
 }
 
-// maxParsed limits the values and the schema of a chart together, in bytes: parsed, they need about a hundred times as much memory.
+// maxParsed limits values.yaml of a chart, and the values of it and its subcharts together with their schemas, each in bytes: parsed, they need about a hundred
+// times as much memory.
 const maxParsed = 1 << 20
 
 // maxProblems limits the problems in an error.
@@ -109,7 +110,7 @@ const maxProblems = 3
 func (g *givenValues) requireTexts() {
 	for _, v := range g.given {
 		if v.kind == stringKind && v.Node.Kind == yaml.ScalarNode && v.Node.ShortTag() != "!!str" {
-			g.add(v.Node, "value %s of chart %s must be a text: write it in quotes", v.Path, text.Quote(g.chart.Name))
+			g.add(v.Node, "value %s of chart %s must be a text: write it in quotes", v.Path, text.Quote(g.name))
 		}
 	}
 }
@@ -131,11 +132,9 @@ func (v *value) admit(set *yaml.Node) error {
 
 // givenValues collects the values of a map.
 type givenValues struct {
-	chart     Chart
-	root      *yaml.Node
-	described *schema
-	given     []Given
-	problems  []Problem
+	*defaults
+	given    []Given
+	problems []Problem
 	// examined is the number of keys; those over the limit are not looked up.
 	examined int
 	// discreet is set if problems do not quote texts.
@@ -181,18 +180,19 @@ func (g *givenValues) isDivided(path Path) bool {
 	case described != nil:
 		return len(described.Properties) > 0
 	default:
-		return node == nil && g.chart.isGlobal(path)
+		global, _ := g.globals.find(path)
+		return node == nil && global != nil
 	}
 }
 
 // set adds a value.
 func (g *givenValues) set(key, node *yaml.Node, path Path) {
-	v, err := g.lookUp(path)
+	v, err := g.lookUpGiven(path)
 	if err != nil {
 		g.add(key, "%v", err)
 		return
 	}
-	if !v.isTyped(g.root, g.described) {
+	if !v.typed || v.isOpen(node) {
 		v.kind = kindOf(node, nil)
 	}
 	for _, other := range g.given {
@@ -201,7 +201,7 @@ func (g *givenValues) set(key, node *yaml.Node, path Path) {
 		}
 	}
 	if want := v.kind.mismatch(node); want != "" {
-		g.add(node, "value %s of chart %s must be %s, got %s", path, text.Quote(g.chart.Name), want, g.describe(node))
+		g.add(node, "value %s of chart %s must be %s, got %s", path, text.Quote(g.name), want, g.describe(node))
 		return
 	}
 	written, _, err := parameter.TextOf(node)
@@ -212,21 +212,21 @@ func (g *givenValues) set(key, node *yaml.Node, path Path) {
 	g.given = append(g.given, Given{value: v, Node: node, Text: written})
 }
 
-// lookUp returns the value of the chart at a path. The error names a value that may be meant.
-func (g *givenValues) lookUp(path Path) (value, error) {
+// lookUpGiven returns the value of the chart at a path. The error names a value that may be meant.
+func (g *givenValues) lookUpGiven(path Path) (value, error) {
 	choice := Choice{Path: path, Parameter: nameOf(path)}
-	v, err := g.chart.lookUp(choice, g.root, g.described)
+	v, err := g.lookUp(choice)
 	if err == nil {
 		return v, nil
 	}
 	closest, isListed := g.siblingOf(path)
 	switch nested := g.nestedForm(path); {
 	case closest != "":
-		return v, fmt.Errorf("chart %s has no value %s in values.yaml (did you mean %s?)", text.Quote(g.chart.Name), text.Quote(path.String()), closest)
+		return v, fmt.Errorf("chart %s has no value %s in values.yaml (did you mean %s?)", text.Quote(g.name), text.Quote(path.String()), closest)
 	case isListed:
 		return value{Choice: choice}, nil // a key that is added to a map of the chart, such as a label
 	case nested != "":
-		return v, fmt.Errorf("chart %s has no value %s in values.yaml: write it as %s", text.Quote(g.chart.Name), text.Quote(strings.Join(path, ".")), nested)
+		return v, fmt.Errorf("chart %s has no value %s in values.yaml: write it as %s", text.Quote(g.name), text.Quote(strings.Join(path, ".")), nested)
 	default:
 		return v, err
 	}
@@ -269,13 +269,9 @@ func uniqueName(name string, given []Given) string {
 	}
 }
 
-// isTyped reports whether the chart says what type a value has.
-func (v value) isTyped(root *yaml.Node, described *schema) bool {
-	if described.at(v.Path).kind() != "" {
-		return true
-	}
-	_, node := find(root, v.Path)
-	return node != nil && node.ShortTag() != "!!null"
+// isOpen reports whether a list or a map may replace an empty text, which some charts have as default for them.
+func (v value) isOpen(node *yaml.Node) bool {
+	return v.kind == stringKind && v.enum == nil && v.byDefault != nil && v.byDefault.Value == "" && node.Kind != yaml.ScalarNode && node.Kind != yaml.AliasNode
 }
 
 // describe describes a value that a user sets.

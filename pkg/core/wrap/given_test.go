@@ -188,3 +188,11 @@ func TestNodeAt(t *testing.T) {
 		}
 	}
 }
+
+func TestAListOrAMapMayReplaceAnEmptyText(t *testing.T) {
+	c := Chart{Name: "web", Values: []byte("affinity: \"\"\nhosts: \"\"\nmode: fast\n")}
+	given, problems := c.Given(parsed(t, "affinity: {a: b}\nhosts: [a]\nmode: [a]\n"))
+	if len(given) != 2 || given[0].kind != mapKind || given[1].kind != arrayKind || len(problems) != 1 || !strings.Contains(problems[0].Message, "mode of chart") {
+		t.Errorf("got %v and %v", given, problems)
+	}
+}

@@ -15,14 +15,14 @@ import (
 // ReleaseFiles is Files with the values of a release: those that are chosen become parameters, with what the release uses as default, and the others are written
 // to the values of the package. It also returns the values of sensitive parameters, which the package does not contain.
 func ReleaseFiles(name, archive string, chart Chart, choices []Choice, from Release) (files, secrets map[string]string, err error) {
-	root, described, err := chart.defaults()
+	d, err := chart.defaults()
 	if err != nil {
 		return nil, nil, err
 	}
 	set, secrets := nodeOf(from.Values), map[string]string{}
 	var chosen []value
 	for _, choice := range choices {
-		v, err := chart.lookUpReleased(choice, root, set, described)
+		v, err := d.lookUpReleased(choice, set)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -40,7 +40,7 @@ func ReleaseFiles(name, archive string, chart Chart, choices []Choice, from Rele
 }
 
 // lookUpReleased is lookUp for a value of a release, which may be one that the chart does not list.
-func (c Chart) lookUpReleased(choice Choice, root, set *yaml.Node, described *schema) (value, error) {
+func (d *defaults) lookUpReleased(choice Choice, set *yaml.Node) (value, error) {
 	for n := 1; n < len(choice.Path); n++ {
 		if _, above := find(set, choice.Path[:n]); above != nil && above.Kind != yaml.MappingNode {
 			return value{}, fmt.Errorf("value %s is set to something else than a map: make it a parameter instead of %s", choice.Path[:n], choice.Path)
@@ -48,25 +48,46 @@ func (c Chart) lookUpReleased(choice Choice, root, set *yaml.Node, described *sc
 	}
 	_, over := find(set, choice.Path)
 	if over == nil {
-		return c.lookUp(choice, root, described)
+		return d.lookUp(choice)
 	}
-	key, node := find(root, choice.Path)
-	described = described.at(choice.Path)
+	key, node := find(d.root, choice.Path)
 	if over.ShortTag() == "!!null" {
-		v, err := c.valueOf(choice, key, node, described)
-		v.byDefault, v.enum = nil, nil
+		v, err := d.valueOf(choice, key, node)
+		v.byDefault, v.enum, v.removes = nil, nil, true
 		return v, err
 	}
-	merging := overlay{left: maxMerged}
-	used := merging.over(node, over)
-	if merging.left < 0 {
-		return value{}, fmt.Errorf("value %s of chart %s has more than %d parts: choose some of them", choice.Path, text.Quote(c.Name), maxMerged)
-	}
-	v, err := c.valueOf(choice, key, used, described)
+	used := overlay(node, over)
+	v, err := d.valueOf(choice, key, used)
 	if err == nil && v.kind.mismatch(used) != "" {
 		v.kind = kindOf(used, nil)
 	}
 	return v, err
+}
+
+// overlay returns a value with another one over it, as Helm merges values.
+func overlay(node, over *yaml.Node) *yaml.Node {
+	if node != nil {
+		node = resolve(node)
+	}
+	if node == nil || node.Kind != yaml.MappingNode || over.Kind != yaml.MappingNode {
+		return over
+	}
+	keys, values := keysOf(over)
+	merged := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, below := node.Content[i], node.Content[i+1]
+		if with := values[key.Value]; with != nil {
+			below = overlay(below, with)
+			delete(values, key.Value)
+		}
+		merged.Content = append(merged.Content, key, below)
+	}
+	for _, key := range keys {
+		if with := values[key]; with != nil {
+			merged.Content = append(merged.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, with)
+		}
+	}
+	return merged
 }
 
 // Suspects returns the paths of values of a release that look like secrets, and that the package would contain. For a part of a list, it is the path of the list.

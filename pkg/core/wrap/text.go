@@ -1,9 +1,7 @@
 package wrap
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,18 +33,31 @@ func (w *valuesWriter) writeMap(set *yaml.Node, chosen []value, depth int) {
 		below[key] = append(below[key], v)
 	}
 	for _, key := range keys {
-		w.WriteString(indent(depth) + quoteKey(key) + ":")
-		inside, node := below[key], nodes[key]
+		inside, node, named := below[key], nodes[key], quoteKey(key)
+		w.WriteString(indent(depth))
 		switch {
 		case len(inside) > 0 && len(inside[0].Path) == depth+1:
-			w.WriteString(" " + inside[0].template() + "\n")
+			w.WriteString(inside[0].entry(named) + "\n")
 		case len(inside) > 0:
-			w.WriteString("\n")
+			w.WriteString(mapKey(named, node, inside) + "\n")
 			w.writeMap(node, inside, depth+1)
 		default:
+			w.WriteString(named + ":")
 			w.writeNode(node, depth)
 		}
 	}
+}
+
+// mapKey returns the key of a map with chosen values below it. If all of them may be omitted, it depends on them: the map would be null without any.
+func mapKey(key string, set *yaml.Node, below []value) string {
+	if set != nil && len(set.Content) > 0 || !slices.ContainsFunc(below, value.isOmitted) || slices.ContainsFunc(below, func(v value) bool { return !v.isOmitted() }) {
+		return key + ":"
+	}
+	condition := "or"
+	for _, v := range below {
+		condition += " .Params." + v.Parameter
+	}
+	return "{{ if " + condition + " }}" + key + ":{{ end }}"
 }
 
 // writeNode writes a value after its key, or after the dash of a list.
@@ -84,18 +95,6 @@ func (w *valuesWriter) writeList(list *yaml.Node, depth int) {
 }
 
 func indent(depth int) string { return strings.Repeat("  ", depth) }
-
-// keysOf returns the keys of a map in their order, and its values.
-func keysOf(node *yaml.Node) (keys []string, values map[string]*yaml.Node) {
-	values = map[string]*yaml.Node{}
-	if node == nil || node.Kind != yaml.MappingNode {
-		return nil, values
-	}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		keys, values[node.Content[i].Value] = append(keys, node.Content[i].Value), node.Content[i+1]
-	}
-	return keys, values
-}
 
 var plainKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
@@ -150,34 +149,4 @@ func isBlock(text string) bool {
 		return false
 	}
 	return !slices.ContainsFunc(strings.Split(body, "\n"), func(line string) bool { return line != "" && strings.TrimSpace(line) == "" })
-}
-
-// nodeOf returns a value of JSON as one of YAML; a map has sorted keys.
-func nodeOf(value any) *yaml.Node {
-	scalar := func(tag, text string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: text} }
-	switch value := value.(type) {
-	case map[string]any:
-		node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			node.Content = append(node.Content, scalar("!!str", key), nodeOf(value[key]))
-		}
-		return node
-	case []any:
-		node := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
-		for _, element := range value {
-			node.Content = append(node.Content, nodeOf(element))
-		}
-		return node
-	case string:
-		return scalar("!!str", value)
-	case bool:
-		return scalar("!!bool", fmt.Sprint(value))
-	case json.Number:
-		if strings.ContainsAny(value.String(), ".eE") {
-			return scalar("!!float", value.String())
-		}
-		return scalar("!!int", value.String())
-	default:
-		return scalar("!!null", "null")
-	}
 }

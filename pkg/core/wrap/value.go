@@ -3,6 +3,7 @@ package wrap
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -27,30 +28,43 @@ type value struct {
 	enum        []string
 	// byDefault is nil if the chart has none, or null.
 	byDefault *yaml.Node
-	// required is true if there is no default that can be known.
+	// typed is true if the chart says what type the value has.
+	typed bool
+	// required is true if subcharts have different defaults.
 	required bool
+	// removes is true if a release removes the default of the chart: without a value, the parameter does that, too.
+	removes bool
 }
 
-// isOptional reports whether a parameter without a default may be empty. Then the value is null, which has the same effect as none.
+// isOptional reports whether the parameter may have no value.
 func (v value) isOptional() bool { return v.byDefault == nil && !v.Sensitive && !v.required }
 
-// template returns the template of the value. A parameter without a default may be empty.
-func (v value) template() string {
-	if v.isOptional() {
-		return "{{ with .Params." + v.Parameter + " }}{{ " + v.kind.format(".") + " }}{{ else }}null{{ end }}"
+// isOmitted reports whether the values of the package do not contain the value if the parameter has none. With null instead, a default that is not known
+// here would be removed, and a schema might refuse it.
+func (v value) isOmitted() bool { return v.isOptional() && !v.removes }
+
+// entry returns the template of a key with the value.
+func (v value) entry(key string) string {
+	of := ".Params." + v.Parameter
+	switch {
+	case v.isOmitted():
+		return "{{ with " + of + " }}" + key + ": {{ " + v.kind.format(".") + " }}{{ end }}"
+	case v.isOptional():
+		return key + ": {{ with " + of + " }}{{ " + v.kind.format(".") + " }}{{ else }}null{{ end }}"
+	default:
+		return key + ": {{ " + v.kind.format(of) + " }}"
 	}
-	return "{{ " + v.kind.format(".Params."+v.Parameter) + " }}"
 }
 
 // choose looks up chosen values in a chart.
 func (c Chart) choose(choices []Choice) ([]value, error) {
-	root, described, err := c.defaults()
+	d, err := c.defaults()
 	if err != nil {
 		return nil, err
 	}
 	var chosen []value
 	for _, choice := range choices {
-		v, err := c.lookUp(choice, root, described)
+		v, err := d.lookUp(choice)
 		if err != nil {
 			return nil, err
 		}
@@ -60,41 +74,46 @@ func (c Chart) choose(choices []Choice) ([]value, error) {
 }
 
 // lookUp finds a value by its path in the chart's values and in their schema. Global ones need not be listed.
-func (c Chart) lookUp(choice Choice, root *yaml.Node, described *schema) (value, error) {
-	key, node := find(root, choice.Path)
-	described = described.at(choice.Path)
-	if node == nil && described == nil && !c.isGlobal(choice.Path) {
-		return value{}, c.unknown(choice.Path, root)
+func (d *defaults) lookUp(choice Choice) (value, error) {
+	key, node := find(d.root, choice.Path)
+	of, rest := d.globals.find(choice.Path)
+	isListed := node != nil || d.described.at(choice.Path) != nil
+	switch {
+	case of == nil && !isListed:
+		return value{}, d.unknown(choice.Path)
+	case of != nil && isNull(node):
+		return d.lookUpGlobal(choice, key, of.defaults(rest))
 	}
-	v, err := c.valueOf(choice, key, node, described)
-	v.required = node == nil && c.inherits(root, choice.Path)
+	return d.valueOf(choice, key, node)
+}
+
+// lookUpGlobal returns a global value that the chart does not set. It has what subcharts set as default if all set the same.
+func (d *defaults) lookUpGlobal(choice Choice, key *yaml.Node, set []any) (value, error) {
+	if len(set) == 0 {
+		return d.valueOf(choice, key, nil)
+	}
+	first := nodeOf(set[0])
+	v, err := d.valueOf(choice, key, first)
+	for _, other := range set[1:] {
+		if kindOf(nodeOf(other), nil) != kindOf(first, nil) {
+			return v, fmt.Errorf("value %s has different types in subcharts of chart %s: it cannot be a parameter", choice.Path, text.Quote(d.name))
+		}
+		if !reflect.DeepEqual(other, set[0]) {
+			v.byDefault, v.enum, v.required = nil, nil, true
+		}
+	}
 	return v, err
 }
 
-// inherits reports whether a global value that a chart does not list has a default in its subcharts, which may be another one in each. root has the values of
-// the chart. Null would remove it.
-func (c Chart) inherits(root *yaml.Node, path Path) bool {
-	return slices.ContainsFunc(c.Subcharts, func(sub Chart) bool {
-		_, below := find(root, Path{sub.Name})
-		switch {
-		case below == nil:
-			return false
-		case path[0] == "global":
-			_, listed := find(below, path)
-			return listed != nil || sub.inherits(below, path)
-		default:
-			return path[0] == sub.Name && len(path) > 1 && sub.inherits(below, path[1:])
-		}
-	})
-}
-
 // valueOf returns a value with a key and a default.
-func (c Chart) valueOf(choice Choice, key, node *yaml.Node, described *schema) (value, error) {
+func (d *defaults) valueOf(choice Choice, key, node *yaml.Node) (value, error) {
+	described := d.described.at(choice.Path)
 	v := value{Choice: choice, kind: kindOf(node, described), description: descriptionOf(key, described)}
-	if node != nil && node.ShortTag() != "!!null" {
+	v.typed = described.kind() != "" || !isNull(node)
+	if !isNull(node) {
 		nodes := 0
 		if v.byDefault, nodes = plain(node, maxNodes); nodes < 0 {
-			return value{}, fmt.Errorf("value %s of chart %s has more than %d parts: choose some of them", choice.Path, text.Quote(c.Name), maxNodes)
+			return value{}, fmt.Errorf("value %s of chart %s has more than %d parts: choose some of them", choice.Path, text.Quote(d.name), maxNodes)
 		}
 	}
 	if v.kind == stringKind && v.byDefault != nil && slices.Contains(described.texts(), v.byDefault.Value) {
@@ -104,17 +123,17 @@ func (c Chart) valueOf(choice Choice, key, node *yaml.Node, described *schema) (
 }
 
 // unknown returns the error for a value that a chart does not have.
-func (c Chart) unknown(path Path, root *yaml.Node) error {
+func (d *defaults) unknown(path Path) error {
 	named := map[string]Path{}
 	var all []string
-	collect(root, nil, func(known Path) {
+	collect(d.root, nil, func(known Path) {
 		name := strings.Join(known, "/") // what follows a dot would be an extension, which does not count
 		named[name] = known
 		all = append(all, name)
 	})
-	message := fmt.Sprintf("chart %s has no value %s in values.yaml", text.Quote(c.Name), text.Quote(path.String()))
-	if closest := named[text.ClosestMatch(strings.Join(path, "/"), all)]; closest != nil {
-		message += fmt.Sprintf(" (did you mean %s?)", closest)
+	message := fmt.Sprintf("chart %s has no value %s in values.yaml", text.Quote(d.name), text.Quote(path.String()))
+	if closest := text.ClosestMatch(strings.Join(path, "/"), all); closest != "" {
+		message += fmt.Sprintf(" (did you mean %s?)", named[closest])
 	}
 	return errors.New(message)
 }
@@ -139,27 +158,6 @@ func collect(node *yaml.Node, at Path, found func(Path)) {
 		}
 	}
 	visit(node, at)
-}
-
-// find returns the key and the value at a path; nil if there is none.
-func find(node *yaml.Node, path Path) (key, found *yaml.Node) {
-	for _, name := range path {
-		node = resolve(node)
-		if node.Kind != yaml.MappingNode {
-			return nil, nil
-		}
-		at := -1
-		for i := 0; i+1 < len(node.Content); i += 2 {
-			if node.Content[i].Value == name {
-				at = i
-			}
-		}
-		if at < 0 {
-			return nil, nil
-		}
-		key, node = node.Content[at], node.Content[at+1]
-	}
-	return key, resolve(node)
 }
 
 // kindOf returns the type of a value: what the schema says, or else that of the default.
@@ -203,27 +201,6 @@ func (k kind) mismatch(node *yaml.Node) string {
 	return map[kind]string{
 		stringKind: "a text", integerKind: "an integer", numberKind: "a number", booleanKind: "true or false", arrayKind: "a list", mapKind: "a map",
 	}[k]
-}
-
-// maxNodes limits the parts of a default.
-const maxNodes = 10_000
-
-// plain returns a value without comments, anchors and aliases, and how many of nodes are left; less than zero if it has more.
-func plain(node *yaml.Node, nodes int) (*yaml.Node, int) {
-	node = resolve(node)
-	copied := *node
-	copied.HeadComment, copied.LineComment, copied.FootComment, copied.Anchor = "", "", "", ""
-	copied.Content = nil
-	nodes--
-	for _, part := range node.Content {
-		if nodes < 0 {
-			break
-		}
-		var below *yaml.Node
-		below, nodes = plain(part, nodes)
-		copied.Content = append(copied.Content, below)
-	}
-	return &copied, nodes
 }
 
 // descriptionOf returns the description of a value: that of its schema, or the comment before it.

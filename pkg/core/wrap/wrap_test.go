@@ -38,7 +38,7 @@ const described = `{"properties": {
 func chart() Chart {
 	return Chart{
 		Name: "web", Version: "1.2.3+build", AppVersion: "v9", Description: "Serves\npages", Home: "https://example.com", Values: []byte(values),
-		Schema: []byte(described), Subcharts: []Chart{{Name: "db", Values: []byte("# In GiB\nsize: 1\nusers: {}\npassword: null\n")}}, Maintainers: []Maintainer{{Name: "A: B", Email: "a@example.com"}},
+		Schema: []byte(described), Subcharts: []Chart{{Name: "db"}}, Defaults: []byte(`{"db": {"size": 1, "users": {}, "password": null}}`), Maintainers: []Maintainer{{Name: "A: B", Email: "a@example.com"}},
 	}
 }
 
@@ -118,7 +118,7 @@ parameters:
     type: integer
     required: false
   - name: DB_SIZE
-    description: In GiB
+    description: Value db.size of chart web
     type: integer
     default: 1
   - name: "ON"
@@ -139,12 +139,12 @@ limits: {{ .Params.LIMITS | toJson }}
 others:
   cpu: {{ .Params.OTHERS_CPU }}
 debug: {{ .Params.DEBUG }}
-nodePort: {{ with .Params.NODE_PORT }}{{ . }}{{ else }}null{{ end }}
+{{ with .Params.NODE_PORT }}nodePort: {{ . }}{{ end }}
 db:
   size: {{ .Params.DB_SIZE }}
 "a.b/c":
   "on": {{ .Params.ON | quote }}
-extra: {{ with .Params.EXTRA }}{{ . | toJson }}{{ else }}null{{ end }}
+{{ with .Params.EXTRA }}extra: {{ . | toJson }}{{ end }}
 `,
 	} {
 		if files[name] != want {
