@@ -167,11 +167,9 @@ func defaultsOf(archive []byte, loaded *helm.Chart) (json.RawMessage, error) {
 			return nil, err
 		}
 		enable(whole)
-		all, err := coalesce(whole)
-		if err != nil {
-			return nil, err
+		if all, err := coalesce(whole); err == nil { // one that is disabled may be invalid
+			values = overlay(values, all)
 		}
-		values = overlay(values, all)
 		removeGlobals(whole, values)
 	}
 	return json.Marshal(values)

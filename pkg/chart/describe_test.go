@@ -73,6 +73,27 @@ func TestDescribeLimitsSubcharts(t *testing.T) {
 	}
 	f["Chart.yaml"] = "apiVersion: v2\n" + "name: web\nversion: 1.2.3\ndependencies:\n- {name: a, version: 1.0.0, condition: 'x" + strings.Repeat(",x", 1_000_000) + "'}\n"
 	if described, err := Describe(t.Context(), f.archive(t)); err != nil || len(described.Switches) != 1 {
-		t.Errorf("conditions: %v, %d", err, len(described.Switches))
+		t.Errorf("equal conditions: %v, %d", err, len(described.Switches))
+	}
+	var conditions strings.Builder
+	for i := range maxSubcharts + 1 {
+		fmt.Fprintf(&conditions, "x%d,", i)
+	}
+	f["Chart.yaml"] = metadata + "dependencies:\n- {name: a, version: 1.0.0, condition: '" + conditions.String() + "'}\n"
+	if _, err := Describe(t.Context(), f.archive(t)); err == nil || !strings.Contains(err.Error(), `chart "web" has more than 1000 subcharts, or conditions and tags of them`) {
+		t.Errorf("conditions: %v", err)
+	}
+}
+
+func TestDescribeWithAnInvalidSubchartThatIsDisabled(t *testing.T) {
+	described, err := Describe(t.Context(), folder{
+		"Chart.yaml":                   metadata + "dependencies:\n- {name: d, version: 1.0.0, condition: d.enabled}\n",
+		"values.yaml":                  "d: {enabled: false}\n",
+		"charts/d/Chart.yaml":          "apiVersion: v2\nname: d\nversion: 1.0.0\ndependencies:\n- {name: e, version: 1.0.0, alias: f}\n",
+		"charts/d/values.yaml":         "f: text\n",
+		"charts/d/charts/e/Chart.yaml": "apiVersion: v2\nname: e\nversion: 1.0.0\n",
+	}.archive(t))
+	if err != nil || string(described.Defaults) != `{"d":{"enabled":false}}` {
+		t.Errorf("got %s and %v", described.Defaults, err)
 	}
 }

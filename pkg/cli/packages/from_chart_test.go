@@ -69,7 +69,7 @@ func TestFromChartErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a value that the chart does not have": {[]string{"SHOP", "--param", "replica=A"}, `chart "shop" has no value "replica" in values.yaml (did you mean replicas?)`},
+		"a value that the chart does not have": {[]string{"SHOP", "--param", "replica=A"}, `chart "shop" has no value "replica" (did you mean replicas?)`},
 		"a name that no operator can have":     {[]string{"SHOP", "--name", "My_Shop"}, `operator name "My_Shop" is not valid`},
 		"a folder that is not empty":           {[]string{"SHOP", "SHOP"}, "is not empty"},
 		"an unknown repository":                {[]string{"example/shop"}, `there is no such folder or archive, and Helm has no repository "example"`},

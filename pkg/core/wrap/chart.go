@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -17,11 +19,11 @@ type Chart struct {
 	Subcharts []Chart
 	// Switches are the paths of the conditions and tags in Chart.yaml, which enable subcharts. The chart need not list them.
 	Switches []string
-	// Globals are the global values of a subchart, in JSON.
+	// Globals are the global values of the chart, in JSON.
 	Globals json.RawMessage `json:",omitempty"`
 	// Values is values.yaml as published, with its comments.
 	Values []byte
-	// Defaults are the values in JSON as Helm reads them, merged with those of all subcharts; nil if they are only those in Values.
+	// Defaults are the values in JSON as Helm reads them, merged with those of all subcharts; nil if that is not known.
 	Defaults json.RawMessage `json:",omitempty"`
 	// Schema is values.schema.json; nil if there is none.
 	Schema []byte
@@ -43,8 +45,8 @@ type Maintainer struct {
 	Email string `yaml:"email,omitempty"`
 }
 
-// schema returns the schema of a chart's values over those of its subcharts; nil if there is none.
-func (c Chart) schema() (*schema, error) {
+// schema returns the schema of a chart's values over those of its subcharts; nil if there is none. root has the values.
+func (c Chart) schema(root *yaml.Node) (*schema, error) {
 	var described *schema
 	if len(c.Schema) > 0 {
 		described = &schema{}
@@ -54,12 +56,20 @@ func (c Chart) schema() (*schema, error) {
 	}
 	below := &schema{}
 	for _, name := range c.Switches {
-		if keys := strings.Split(name, "."); checkKeys(keys) == nil { // no other value can have a parameter
+		keys := strings.Split(name, ".")
+		if checkKeys(keys) != nil { // no such value can have a parameter
+			continue
+		}
+		if _, node := find(root, keys); isNull(node) || node.ShortTag() == "!!bool" { // Helm ignores any other
 			below.property(keys).Type = json.RawMessage(`"boolean"`)
 		}
 	}
 	for _, sub := range c.Subcharts {
-		of, err := sub.schema()
+		_, values := find(root, Path{sub.Name})
+		if values == nil {
+			values = &yaml.Node{Kind: yaml.MappingNode}
+		}
+		of, err := sub.schema(values)
 		if err != nil {
 			return nil, err
 		}

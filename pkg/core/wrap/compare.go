@@ -44,7 +44,7 @@ const (
 	changed = "changed"
 )
 
-// CompareValues lists the values in values.yaml that another version of a chart adds, no longer has, or gives another default.
+// CompareValues lists the values that another version of a chart adds, no longer has, or gives another default.
 func CompareValues(before, after Chart) ([]Change, error) {
 	from, err := before.leaves()
 	if err != nil {
@@ -131,7 +131,7 @@ func lineOf(node *yaml.Node) string {
 	return oneLine(string(encoded))
 }
 
-// Gone returns the paths of values that a package sets and that the chart had, but another version of the chart does not have, neither in values.yaml nor
+// Gone returns the paths of values that a package sets and that the chart had, but another version of the chart does not have, neither in its values nor
 // in its schema. values are those of the package, in YAML or JSON.
 func Gone(before, after Chart, values string) ([]string, error) {
 	from, err := before.root()
@@ -156,7 +156,7 @@ func Gone(before, after Chart, values string) ([]string, error) {
 	return slices.Sorted(maps.Keys(missing)), nil
 }
 
-// has reports whether a chart has a value: in values.yaml, in its schema, or in a map that users fill.
+// has reports whether a chart has a value: in its values, in its schema, or in a map that users fill.
 func (d *defaults) has(path Path) bool {
 	_, value := find(d.root, path)
 	return value != nil || d.described.at(path) != nil || isOpen(d.root, path)

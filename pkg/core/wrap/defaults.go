@@ -36,7 +36,7 @@ func (c Chart) defaults() (*defaults, error) {
 		return nil, err
 	}
 	d := &defaults{name: c.Name, root: root}
-	if d.described, err = c.schema(); err != nil {
+	if d.described, err = c.schema(root); err != nil {
 		return nil, err
 	}
 	d.globals, err = c.globals()
@@ -71,53 +71,68 @@ func decode(values []byte) (map[string]any, error) {
 	return all, err
 }
 
-// correct returns a value as Helm reads it. It has the form of a node where that is the same, with comments and order. Keys that only the node has are null for
-// Helm, and remain.
+// correct returns a value as Helm reads it. It has the form of a node where that is the same, with comments and order. Keys that only the node has, with null,
+// remain: the chart has such values, although Helm drops them.
 func correct(node *yaml.Node, value any) *yaml.Node {
 	node = resolve(node)
-	below, isMap := value.(map[string]any)
-	if !isMap || node.Kind != yaml.MappingNode {
-		if isSame(node, value) {
+	switch value := value.(type) {
+	case map[string]any:
+		if node.Kind == yaml.MappingNode {
+			return correctMap(node, value)
+		}
+	case []any:
+		if node.Kind == yaml.SequenceNode && len(node.Content) == len(value) {
+			whole := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Style: node.Style}
+			for i, element := range value {
+				whole.Content = append(whole.Content, correct(node.Content[i], element))
+			}
+			return whole
+		}
+	default:
+		if isSame(node, nodeOf(value)) {
 			return node
 		}
-		return nodeOf(value)
 	}
+	return nodeOf(value)
+}
+
+func correctMap(node *yaml.Node, value map[string]any) *yaml.Node {
 	whole := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Style: node.Style}
 	listed := map[string]bool{}
-	for i := 0; i+1 < len(node.Content); i += 2 {
+	for i := len(node.Content) - 2; i >= 0; i -= 2 { // the last of equal keys counts
 		key, of := node.Content[i], node.Content[i+1]
-		if key.ShortTag() == "!!merge" {
+		below, known := value[key.Value]
+		switch {
+		case listed[key.Value] || key.ShortTag() == "!!merge":
 			continue
+		case known:
+			of = correct(of, below)
+		case !isNull(resolve(of)):
+			continue // Helm reads the key as something else than a text
 		}
-		if with, known := below[key.Value]; known {
-			of = correct(of, with)
-		}
-		whole.Content = append(whole.Content, key, of)
+		whole.Content = append(whole.Content, of, key)
 		listed[key.Value] = true
 	}
-	for _, name := range slices.Sorted(maps.Keys(below)) {
+	slices.Reverse(whole.Content)
+	for _, name := range slices.Sorted(maps.Keys(value)) {
 		if !listed[name] {
-			whole.Content = append(whole.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}, nodeOf(below[name]))
+			whole.Content = append(whole.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}, nodeOf(value[name]))
 		}
 	}
 	return whole
 }
 
-// isSame reports whether a node is a list, or the text, number, true, false or null that Helm reads: the two read some words and numbers differently.
-func isSame(node *yaml.Node, value any) bool {
-	want := nodeOf(value)
+// isSame reports whether a node is the text, number, true, false or null that Helm reads: the two read some words and numbers differently.
+func isSame(node, want *yaml.Node) bool {
+	isNumber := node.ShortTag() == "!!float" && (want.Tag == "!!float" || want.Tag == "!!int")
 	switch {
-	case node.Kind != want.Kind:
-		return false
-	case node.Kind == yaml.SequenceNode:
-		return true
-	case node.ShortTag() != want.Tag:
+	case node.Kind != yaml.ScalarNode || node.ShortTag() != want.Tag && !isNumber:
 		return false
 	case node.Value == want.Value || want.Tag == "!!null":
 		return true
 	case want.Tag == "!!bool":
 		return strings.EqualFold(node.Value, want.Value)
-	case want.Tag == "!!float":
+	case isNumber:
 		a, err := strconv.ParseFloat(node.Value, 64)
 		b, otherwise := strconv.ParseFloat(want.Value, 64)
 		return err == nil && otherwise == nil && a == b
@@ -156,19 +171,28 @@ func (g *globals) find(path Path) (of *globals, rest Path) {
 	return nil, nil
 }
 
-// defaults returns what the chart sets a global value to, or else what those in it do: the value of a chart applies to all below it.
-func (g *globals) defaults(path Path) []any {
+// kind returns the type of a global value in the values of subcharts, and whether all that have one agree.
+func (g *globals) kind(path Path) (one kind, agreed bool) {
+	kinds := map[kind]bool{}
+	g.addKinds(path, kinds)
+	if len(kinds) != 1 {
+		return stringKind, false
+	}
+	for one = range kinds {
+	}
+	return one, true
+}
+
+func (g *globals) addKinds(path Path, kinds map[kind]bool) {
 	var value any = g.values
 	for _, key := range path {
 		below, _ := value.(map[string]any)
 		value = below[key]
 	}
-	if below, isMap := value.(map[string]any); value != nil && (!isMap || len(below) > 0) {
-		return []any{value}
+	if below, isMap := value.(map[string]any); value != nil && (!isMap || below != nil) {
+		kinds[kindOf(nodeOf(value), nil)] = true
 	}
-	var all []any
-	for _, name := range slices.Sorted(maps.Keys(g.below)) {
-		all = append(all, g.below[name].defaults(path)...)
+	for _, sub := range g.below {
+		sub.addKinds(path, kinds)
 	}
-	return all
 }

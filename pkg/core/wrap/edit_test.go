@@ -75,9 +75,9 @@ func TestCompareValues(t *testing.T) {
 
 func TestGoneValues(t *testing.T) {
 	before := Chart{Name: "web", Values: []byte("image: {tag: x, name: y}\nresources: {}\nold: 1\nnow: {open: 1}\nextra: a\n"), Subcharts: []Chart{{Name: "db"}, {Name: "cache"}},
-		Defaults: []byte(`{"db": {"size": 1, "mode": "a", "free": {}}, "cache": {}}`)}
+		Defaults: defaultsOf("image: {tag: x, name: y}\nresources: {}\nold: 1\nnow: {open: 1}\nextra: a\ndb: {size: 1, mode: a, free: {}}\ncache: {}\n")}
 	after := Chart{Name: "web", Values: []byte("image: {name: y}\nresources: {}\nnow: {}\n"), Subcharts: []Chart{{Name: "db"}},
-		Defaults: []byte(`{"db": {"size": 1, "free": {}}}`), Schema: []byte(`{"properties": {"extra": {}}}`)}
+		Defaults: defaultsOf("image: {name: y}\nresources: {}\nnow: {}\ndb: {size: 1, free: {}}\n"), Schema: []byte(`{"properties": {"extra": {}}}`)}
 	got, err := Gone(before, after, `{"image": {"tag": "z", "name": "n"}, "resources": {"limits": {"cpu": 1}}, "old": 2, "now": {"open": 2}, "extra": "b",
 		"db": {"size": 1, "mode": "b", "free": {"x": 1}, "other": 1, "global": {"y": 1}}, "cache": {"size": 1}, "global": {"x": 1}, "unknown": 1}`)
 	if diff := cmp.Diff([]string{"cache.size", "db.mode", "image.tag", "old"}, got); diff != "" || err != nil {

@@ -192,7 +192,10 @@ func (g *givenValues) set(key, node *yaml.Node, path Path) {
 		g.add(key, "%v", err)
 		return
 	}
-	if !v.typed || v.isOpen(node) {
+	if v.isOpen(node) {
+		v.byDefault, v.typed = nil, false
+	}
+	if !v.typed {
 		v.kind = kindOf(node, nil)
 	}
 	for _, other := range g.given {
@@ -209,6 +212,9 @@ func (g *givenValues) set(key, node *yaml.Node, path Path) {
 		g.add(node, "value %s: %v", path, err)
 		return
 	}
+	if v.isOptional() && slices.Contains([]string{"", "[]", "{}"}, written) {
+		v.byDefault, _ = plain(node, maxNodes) // for a parameter, it is no value
+	}
 	g.given = append(g.given, Given{value: v, Node: node, Text: written})
 }
 
@@ -222,11 +228,11 @@ func (g *givenValues) lookUpGiven(path Path) (value, error) {
 	closest, isListed := g.siblingOf(path)
 	switch nested := g.nestedForm(path); {
 	case closest != "":
-		return v, fmt.Errorf("chart %s has no value %s in values.yaml (did you mean %s?)", text.Quote(g.name), text.Quote(path.String()), closest)
+		return v, fmt.Errorf("chart %s has no value %s (did you mean %s?)", text.Quote(g.name), text.Quote(path.String()), closest)
 	case isListed:
 		return value{Choice: choice}, nil // a key that is added to a map of the chart, such as a label
 	case nested != "":
-		return v, fmt.Errorf("chart %s has no value %s in values.yaml: write it as %s", text.Quote(g.name), text.Quote(strings.Join(path, ".")), nested)
+		return v, fmt.Errorf("chart %s has no value %s: write it as %s", text.Quote(g.name), text.Quote(strings.Join(path, ".")), nested)
 	default:
 		return v, err
 	}

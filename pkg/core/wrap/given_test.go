@@ -56,10 +56,10 @@ global: {zone: eu}
 
 func TestGivenValuesThatAreWrong(t *testing.T) {
 	for given, want := range map[string]string{
-		"replica: 3":                   `1:1 chart "web" has no value "replica" in values.yaml (did you mean replicas?)`,
-		"zzz: 3":                       `1:1 chart "web" has no value "zzz" in values.yaml`,
-		"image: {repositry: x}":        `1:9 chart "web" has no value "image.repositry" in values.yaml (did you mean image.repository?)`,
-		"image.repository: x":          `1:1 chart "web" has no value "image.repository" in values.yaml: write it as image: {repository: …}`,
+		"replica: 3":                   `1:1 chart "web" has no value "replica" (did you mean replicas?)`,
+		"zzz: 3":                       `1:1 chart "web" has no value "zzz"`,
+		"image: {repositry: x}":        `1:9 chart "web" has no value "image.repositry" (did you mean image.repository?)`,
+		"image.repository: x":          `1:1 chart "web" has no value "image.repository": write it as image: {repository: …}`,
 		"replicas: many":               `1:11 value replicas of chart "web" must be an integer, got "many"`,
 		"replicas: 1.5":                `1:11 value replicas of chart "web" must be an integer, got "1.5"`,
 		"debug: 1":                     `1:8 value debug of chart "web" must be true or false, got "1"`,
@@ -136,16 +136,16 @@ func TestFilesWithValuesThatAreWrong(t *testing.T) {
 		want   string
 	}{
 		"several values that the chart does not have": {values: valuesOf(t, `{"replica": 1, "zzz": 1}`),
-			want: `chart "web" has no value "replica" in values.yaml (did you mean replicas?), chart "web" has no value "zzz" in values.yaml`},
+			want: `chart "web" has no value "replica" (did you mean replicas?), chart "web" has no value "zzz"`},
 		"a value of another type":         {values: valuesOf(t, `{"debug": 1}`), want: `value debug of chart "web" must be true or false, got "1"`},
 		"a secret of another type":        {values: valuesOf(t, `{"image": "hunter2"}`), want: `value image of chart "web" must be a map, got a text`},
 		"a number for a text":             {values: valuesOf(t, `{"image": {"repository": 1.20}}`), want: `value image.repository of chart "web" must be a text: write it in quotes`},
 		"a parameter below a text":        {values: valuesOf(t, `{"db": {"name": "a"}}`), choice: Choice{Path: Path{"db", "name", "x"}}, want: "value db.name is set to something else than a map"},
-		"a parameter of a subchart":       {choice: Choice{Path: Path{"db", "sise"}}, want: `chart "web" has no value "db.sise" in values.yaml (did you mean db.size?)`},
+		"a parameter of a subchart":       {choice: Choice{Path: Path{"db", "sise"}}, want: `chart "web" has no value "db.sise" (did you mean db.size?)`},
 		"a wrong value of a subchart":     {values: valuesOf(t, `{"db": {"size": "x", "sise": 2}}`), want: `value db.size of chart "web" must be an integer, got a text`},
 		"a sensitive list":                {choice: Choice{Path: Path{"hosts"}, Sensitive: true}, want: "value hosts is not a text: only a text can be a sensitive parameter"},
 		"a sensitive value that is set":   {values: valuesOf(t, `{"image": {"repository": "a"}}`), choice: Choice{Path: Path{"image", "repository"}, Sensitive: true}, want: "value image.repository is in values, and also a sensitive parameter"},
-		"a parameter that does not exist": {choice: Choice{Path: Path{"zzz"}}, want: `chart "web" has no value "zzz" in values.yaml`},
+		"a parameter that does not exist": {choice: Choice{Path: Path{"zzz"}}, want: `chart "web" has no value "zzz"`},
 		"too many values":                 {values: many, want: "more than 2000 keys are set"},
 		"too many maps":                   {values: maps, want: "more than 2000 keys are set"},
 	} {
@@ -194,5 +194,21 @@ func TestAListOrAMapMayReplaceAnEmptyText(t *testing.T) {
 	given, problems := c.Given(parsed(t, "affinity: {a: b}\nhosts: [a]\nmode: [a]\n"))
 	if len(given) != 2 || given[0].kind != mapKind || given[1].kind != arrayKind || len(problems) != 1 || !strings.Contains(problems[0].Message, "mode of chart") {
 		t.Errorf("got %v and %v", given, problems)
+	}
+	files, err := GivenFiles("web", "web.tgz", c, given)
+	if err != nil || strings.Contains(files["params.yaml"], "default:") || !strings.HasPrefix(files["templates/values.yaml"], "{{ with .Params.AFFINITY }}affinity: ") {
+		t.Errorf("got %v and %v", files, err)
+	}
+}
+
+func TestAnEmptyTextThatIsGivenIsKept(t *testing.T) {
+	c := Chart{Name: "web", Values: []byte("labels: {a: x}\nport: null\n")}
+	given, problems := c.Given(parsed(t, "labels: {other: \"\"}\nport: 1\n"))
+	files, err := GivenFiles("web", "web.tgz", c, given)
+	if err != nil || len(problems) > 0 {
+		t.Fatal(err, problems)
+	}
+	if want := "labels:\n  other: {{ .Params.LABELS_OTHER | quote }}\n{{ with .Params.PORT }}port: {{ . }}{{ end }}\n"; files["templates/values.yaml"] != want {
+		t.Errorf("got %q, want %q", files["templates/values.yaml"], want)
 	}
 }

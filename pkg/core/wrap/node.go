@@ -83,6 +83,9 @@ func keysOf(node *yaml.Node) (keys []string, values map[string]*yaml.Node) {
 	return keys, values
 }
 
+// isDropped reports whether a value in a map is one of values.yaml, where it has a line, and null: Helm drops such values.
+func isDropped(node *yaml.Node) bool { return isNull(resolve(node)) && node.Line > 0 }
+
 // maxNodes limits the parts of a default.
 const maxNodes = 10_000
 
@@ -93,9 +96,12 @@ func plain(node *yaml.Node, nodes int) (*yaml.Node, int) {
 	copied.HeadComment, copied.LineComment, copied.FootComment, copied.Anchor = "", "", "", ""
 	copied.Content = nil
 	nodes--
-	for _, part := range node.Content {
+	for i, part := range node.Content {
 		if nodes < 0 {
 			break
+		}
+		if node.Kind == yaml.MappingNode && isDropped(node.Content[i|1]) {
+			continue
 		}
 		var below *yaml.Node
 		below, nodes = plain(part, nodes)

@@ -148,7 +148,7 @@ func TestReleaseErrors(t *testing.T) {
 		sensitive bool
 		want      string
 	}{
-		"a value that neither chart nor release has": {"replica", false, `chart "web" has no value "replica" in values.yaml (did you mean replicas?)`},
+		"a value that neither chart nor release has": {"replica", false, `chart "web" has no value "replica" (did you mean replicas?)`},
 		"a value below one that is no map":           {"image.tag", false, "value image is set to something else than a map: make it a parameter instead of image.tag"},
 		"a map as a sensitive parameter":             {"limits", true, `value limits is no text in release "web"`},
 		"a number as a sensitive parameter":          {"pin", true, `value pin is no text in release "web"`},

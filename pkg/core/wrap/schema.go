@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // schema is the part of a JSON schema that describes a value: references are not followed.
@@ -152,4 +154,47 @@ func (k kind) format(value string) string {
 	default:
 		return value
 	}
+}
+
+// kindOf returns the type of a value: what the schema says, or else that of the default.
+func kindOf(node *yaml.Node, described *schema) kind {
+	if known := described.kind(); known != "" {
+		return known
+	}
+	if node == nil {
+		return stringKind
+	}
+	switch node.ShortTag() {
+	case "!!int":
+		return integerKind
+	case "!!float":
+		return numberKind
+	case "!!bool":
+		return booleanKind
+	case "!!seq":
+		return arrayKind
+	case "!!map":
+		return mapKind
+	default:
+		return stringKind
+	}
+}
+
+// mismatch returns what a value has to be; empty if it is that.
+func (k kind) mismatch(node *yaml.Node) string {
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" {
+		return "set: leave it out to have the default of the chart"
+	}
+	given := kindOf(node, nil)
+	switch {
+	case node.Kind == yaml.AliasNode:
+		return "written out"
+	case given == k || k == numberKind && given == integerKind:
+		return ""
+	case k == stringKind && node.Kind == yaml.ScalarNode:
+		return ""
+	}
+	return map[kind]string{
+		stringKind: "a text", integerKind: "an integer", numberKind: "a number", booleanKind: "true or false", arrayKind: "a list", mapKind: "a map",
+	}[k]
 }

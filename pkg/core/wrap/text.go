@@ -33,13 +33,12 @@ func (w *valuesWriter) writeMap(set *yaml.Node, chosen []value, depth int) {
 		below[key] = append(below[key], v)
 	}
 	for _, key := range keys {
-		inside, node, named := below[key], nodes[key], quoteKey(key)
-		w.WriteString(indent(depth))
+		inside, node, named := below[key], nodes[key], indent(depth)+quoteKey(key)
 		switch {
 		case len(inside) > 0 && len(inside[0].Path) == depth+1:
 			w.WriteString(inside[0].entry(named) + "\n")
 		case len(inside) > 0:
-			w.WriteString(mapKey(named, node, inside) + "\n")
+			w.WriteString(mapKey(named, node, inside, depth+1) + "\n")
 			w.writeMap(node, inside, depth+1)
 		default:
 			w.WriteString(named + ":")
@@ -48,9 +47,10 @@ func (w *valuesWriter) writeMap(set *yaml.Node, chosen []value, depth int) {
 	}
 }
 
-// mapKey returns the key of a map with chosen values below it. If all of them may be omitted, it depends on them: the map would be null without any.
-func mapKey(key string, set *yaml.Node, below []value) string {
-	if set != nil && len(set.Content) > 0 || !slices.ContainsFunc(below, value.isOmitted) || slices.ContainsFunc(below, func(v value) bool { return !v.isOmitted() }) {
+// mapKey returns the key of a map with chosen values below it, at a depth. If all that it contains may be omitted, the key may be, too: without content, it would
+// be null.
+func mapKey(key string, set *yaml.Node, below []value, depth int) string {
+	if hasContent(set, below, depth) {
 		return key + ":"
 	}
 	condition := "or"
@@ -58,6 +58,27 @@ func mapKey(key string, set *yaml.Node, below []value) string {
 		condition += " .Params." + v.Parameter
 	}
 	return "{{ if " + condition + " }}" + key + ":{{ end }}"
+}
+
+// hasContent reports whether a map contains something, whichever parameters have a value: entries that are set, or chosen values at a depth or below it that are
+// not omitted.
+func hasContent(set *yaml.Node, chosen []value, depth int) bool {
+	keys, nodes := keysOf(set)
+	below := map[string][]value{}
+	for _, v := range chosen {
+		below[v.Path[depth]] = append(below[v.Path[depth]], v)
+	}
+	isSet := func(key string) bool { return len(below[key]) == 0 }
+	if slices.ContainsFunc(keys, isSet) {
+		return true
+	}
+	for key, inside := range below {
+		isLeaf := len(inside[0].Path) == depth+1
+		if isLeaf && !inside[0].isOmitted() || !isLeaf && hasContent(nodes[key], inside, depth+1) {
+			return true
+		}
+	}
+	return false
 }
 
 // writeNode writes a value after its key, or after the dash of a list.

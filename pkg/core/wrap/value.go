@@ -3,7 +3,6 @@ package wrap
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -30,20 +29,18 @@ type value struct {
 	byDefault *yaml.Node
 	// typed is true if the chart says what type the value has.
 	typed bool
-	// required is true if subcharts have different defaults.
-	required bool
 	// removes is true if a release removes the default of the chart: without a value, the parameter does that, too.
 	removes bool
 }
 
 // isOptional reports whether the parameter may have no value.
-func (v value) isOptional() bool { return v.byDefault == nil && !v.Sensitive && !v.required }
+func (v value) isOptional() bool { return v.byDefault == nil && !v.Sensitive }
 
 // isOmitted reports whether the values of the package do not contain the value if the parameter has none. With null instead, a default that is not known
 // here would be removed, and a schema might refuse it.
 func (v value) isOmitted() bool { return v.isOptional() && !v.removes }
 
-// entry returns the template of a key with the value.
+// entry returns the template of the value with its key, which is indented.
 func (v value) entry(key string) string {
 	of := ".Params." + v.Parameter
 	switch {
@@ -76,31 +73,14 @@ func (c Chart) choose(choices []Choice) ([]value, error) {
 // lookUp finds a value by its path in the chart's values and in their schema. Global ones need not be listed.
 func (d *defaults) lookUp(choice Choice) (value, error) {
 	key, node := find(d.root, choice.Path)
-	of, rest := d.globals.find(choice.Path)
-	isListed := node != nil || d.described.at(choice.Path) != nil
-	switch {
-	case of == nil && !isListed:
+	global, rest := d.globals.find(choice.Path)
+	if node == nil && d.described.at(choice.Path) == nil && global == nil {
 		return value{}, d.unknown(choice.Path)
-	case of != nil && isNull(node):
-		return d.lookUpGlobal(choice, key, of.defaults(rest))
 	}
-	return d.valueOf(choice, key, node)
-}
-
-// lookUpGlobal returns a global value that the chart does not set. It has what subcharts set as default if all set the same.
-func (d *defaults) lookUpGlobal(choice Choice, key *yaml.Node, set []any) (value, error) {
-	if len(set) == 0 {
-		return d.valueOf(choice, key, nil)
-	}
-	first := nodeOf(set[0])
-	v, err := d.valueOf(choice, key, first)
-	for _, other := range set[1:] {
-		if kindOf(nodeOf(other), nil) != kindOf(first, nil) {
-			return v, fmt.Errorf("value %s has different types in subcharts of chart %s: it cannot be a parameter", choice.Path, text.Quote(d.name))
-		}
-		if !reflect.DeepEqual(other, set[0]) {
-			v.byDefault, v.enum, v.required = nil, nil, true
-		}
+	v, err := d.valueOf(choice, key, node)
+	if !v.typed && global != nil {
+		// Without a value, each subchart keeps its own default.
+		v.kind, v.typed = global.kind(rest)
 	}
 	return v, err
 }
@@ -131,7 +111,7 @@ func (d *defaults) unknown(path Path) error {
 		named[name] = known
 		all = append(all, name)
 	})
-	message := fmt.Sprintf("chart %s has no value %s in values.yaml", text.Quote(d.name), text.Quote(path.String()))
+	message := fmt.Sprintf("chart %s has no value %s", text.Quote(d.name), text.Quote(path.String()))
 	if closest := text.ClosestMatch(strings.Join(path, "/"), all); closest != "" {
 		message += fmt.Sprintf(" (did you mean %s?)", named[closest])
 	}
@@ -158,49 +138,6 @@ func collect(node *yaml.Node, at Path, found func(Path)) {
 		}
 	}
 	visit(node, at)
-}
-
-// kindOf returns the type of a value: what the schema says, or else that of the default.
-func kindOf(node *yaml.Node, described *schema) kind {
-	if known := described.kind(); known != "" {
-		return known
-	}
-	if node == nil {
-		return stringKind
-	}
-	switch node.ShortTag() {
-	case "!!int":
-		return integerKind
-	case "!!float":
-		return numberKind
-	case "!!bool":
-		return booleanKind
-	case "!!seq":
-		return arrayKind
-	case "!!map":
-		return mapKind
-	default:
-		return stringKind
-	}
-}
-
-// mismatch returns what a value has to be; empty if it is that.
-func (k kind) mismatch(node *yaml.Node) string {
-	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" {
-		return "set: leave it out to have the default of the chart"
-	}
-	given := kindOf(node, nil)
-	switch {
-	case node.Kind == yaml.AliasNode:
-		return "written out"
-	case given == k || k == numberKind && given == integerKind:
-		return ""
-	case k == stringKind && node.Kind == yaml.ScalarNode:
-		return ""
-	}
-	return map[kind]string{
-		stringKind: "a text", integerKind: "an integer", numberKind: "a number", booleanKind: "true or false", arrayKind: "a list", mapKind: "a map",
-	}[k]
 }
 
 // descriptionOf returns the description of a value: that of its schema, or the comment before it.

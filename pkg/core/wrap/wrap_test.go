@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+	sigsyaml "sigs.k8s.io/yaml"
 )
 
 const values = `# Number of servers.
@@ -38,8 +39,17 @@ const described = `{"properties": {
 func chart() Chart {
 	return Chart{
 		Name: "web", Version: "1.2.3+build", AppVersion: "v9", Description: "Serves\npages", Home: "https://example.com", Values: []byte(values),
-		Schema: []byte(described), Subcharts: []Chart{{Name: "db"}}, Defaults: []byte(`{"db": {"size": 1, "users": {}, "password": null}}`), Maintainers: []Maintainer{{Name: "A: B", Email: "a@example.com"}},
+		Schema: []byte(described), Subcharts: []Chart{{Name: "db"}}, Defaults: defaultsOf(values + "db: {size: 1, users: {}, password: null}\n"), Maintainers: []Maintainer{{Name: "A: B", Email: "a@example.com"}},
 	}
+}
+
+// defaultsOf returns the values of a chart as Helm reads them.
+func defaultsOf(values string) []byte {
+	encoded, err := sigsyaml.YAMLToJSON([]byte(values))
+	if err != nil {
+		panic(err)
+	}
+	return encoded
 }
 
 func TestFiles(t *testing.T) {
@@ -226,7 +236,7 @@ func TestErrors(t *testing.T) {
 		schema  string
 		want    string
 	}{
-		"a value that does not exist":    {choices: []string{"replica"}, want: `chart "web" has no value "replica" in values.yaml (did you mean replicas?)`},
+		"a value that does not exist":    {choices: []string{"replica"}, want: `chart "web" has no value "replica" (did you mean replicas?)`},
 		"a value below a text":           {choices: []string{"image.tag.x"}, want: `no value "image.tag.x"`},
 		"a name for two":                 {choices: []string{"replicas=A", "debug=A"}, want: "parameter A is chosen for replicas and for debug"},
 		"names that differ in case":      {choices: []string{"replicas=A", "debug=a"}, want: "parameters A and a differ only in case"},
@@ -248,7 +258,7 @@ func TestErrors(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			c := chart()
 			if test.values != "" {
-				c.Values = []byte(test.values)
+				c.Values, c.Defaults = []byte(test.values), nil
 			}
 			if test.schema != "" {
 				c.Schema = []byte(test.schema)

@@ -221,7 +221,7 @@ var _ = Describe("package from-release", func() {
 			store(ctx, namespace, content)
 		}, nil, `chart.metadata.name "../site" is invalid`),
 		Entry("a value that does not exist", func(ctx context.Context) { store(ctx, namespace, helmRecord(namespace, 1, "deployed")) }, []string{"--param", "sizes"},
-			`chart "site" has no value "sizes" in values.yaml (did you mean size?)`),
+			`chart "site" has no value "sizes" (did you mean size?)`),
 	)
 
 	It("needs permission to get a single record, if its revision is given", func(ctx context.Context) {

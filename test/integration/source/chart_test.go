@@ -89,7 +89,7 @@ var _ = Describe("A PackageSource of a chart", func() {
 			GinkgoHelper()
 			Expect(environment.Edit(ctx, server, read(ctx, "tuned"), func(s *kudo.PackageSource) { change(s.Spec.Chart) })).To(Succeed())
 		}
-		becomes(ctx, "tuned", kudo.ReasonInvalidPackage, `version 1.0.0: chart "tuned" has no value "image.tga" in values.yaml (did you mean image.tag?)`)
+		becomes(ctx, "tuned", kudo.ReasonInvalidPackage, `version 1.0.0: chart "tuned" has no value "image.tga" (did you mean image.tag?)`)
 		change(func(c *kudo.SourceChart) { c.Values.Raw = []byte(`{"replicas": 3, "image": {"tag": "v2"}}`) })
 		becomes(ctx, "tuned", kudo.ReasonStored, "OperatorVersion tuned-1.0.0 is stored")
 		version := &kudo.OperatorVersion{}
