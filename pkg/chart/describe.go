@@ -167,10 +167,11 @@ func defaultsOf(archive []byte, loaded *helm.Chart) (json.RawMessage, error) {
 			return nil, err
 		}
 		enable(whole)
+		removeGlobals(loaded, values)
 		if all, err := coalesce(whole); err == nil { // one that is disabled may be invalid
+			removeGlobals(whole, all)
 			values = overlay(values, all)
 		}
-		removeGlobals(whole, values)
 	}
 	return json.Marshal(values)
 }

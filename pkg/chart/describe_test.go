@@ -87,13 +87,15 @@ func TestDescribeLimitsSubcharts(t *testing.T) {
 
 func TestDescribeWithAnInvalidSubchartThatIsDisabled(t *testing.T) {
 	described, err := Describe(t.Context(), folder{
-		"Chart.yaml":                   metadata + "dependencies:\n- {name: d, version: 1.0.0, condition: d.enabled}\n",
-		"values.yaml":                  "d: {enabled: false}\n",
+		"Chart.yaml":                   metadata + "dependencies:\n- {name: d, version: 1.0.0, condition: d.enabled}\n- {name: g, version: 1.0.0}\n",
+		"values.yaml":                  "d: {enabled: false}\nglobal: {zone: eu}\n",
 		"charts/d/Chart.yaml":          "apiVersion: v2\nname: d\nversion: 1.0.0\ndependencies:\n- {name: e, version: 1.0.0, alias: f}\n",
 		"charts/d/values.yaml":         "f: text\n",
 		"charts/d/charts/e/Chart.yaml": "apiVersion: v2\nname: e\nversion: 1.0.0\n",
+		"charts/g/Chart.yaml":          "apiVersion: v2\nname: g\nversion: 1.0.0\ndependencies:\n- {name: e, version: 1.0.0, alias: f}\n",
+		"charts/g/charts/e/Chart.yaml": "apiVersion: v2\nname: e\nversion: 1.0.0\n",
 	}.archive(t))
-	if err != nil || string(described.Defaults) != `{"d":{"enabled":false}}` {
-		t.Errorf("got %s and %v", described.Defaults, err)
+	if want := `{"d":{"enabled":false},"g":{"f":{}},"global":{"zone":"eu"}}`; err != nil || string(described.Defaults) != want {
+		t.Errorf("got %s and %v, want %s", described.Defaults, err, want)
 	}
 }

@@ -89,7 +89,7 @@ func correct(node *yaml.Node, value any) *yaml.Node {
 			return whole
 		}
 	default:
-		if isSame(node, nodeOf(value)) {
+		if value != nil && isSame(node, nodeOf(value)) { // a null of Helm's is not one that it drops
 			return node
 		}
 	}
@@ -173,6 +173,9 @@ func (g *globals) find(path Path) (of *globals, rest Path) {
 
 // kind returns the type of a global value in the values of subcharts, and whether all that have one agree.
 func (g *globals) kind(path Path) (one kind, agreed bool) {
+	if len(path) == 0 {
+		return mapKind, true
+	}
 	kinds := map[kind]bool{}
 	g.addKinds(path, kinds)
 	if len(kinds) != 1 {
@@ -189,7 +192,7 @@ func (g *globals) addKinds(path Path, kinds map[kind]bool) {
 		below, _ := value.(map[string]any)
 		value = below[key]
 	}
-	if below, isMap := value.(map[string]any); value != nil && (!isMap || below != nil) {
+	if value != nil {
 		kinds[kindOf(nodeOf(value), nil)] = true
 	}
 	for _, sub := range g.below {

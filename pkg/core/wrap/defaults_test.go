@@ -58,6 +58,8 @@ func TestDefaults(t *testing.T) {
 		"cache.global.encrypted": "type: boolean\nrequired: false\n||{{ if or .Params.P }}cache:{{ end }}\n{{ if or .Params.P }}  global:{{ end }}\n{{ with .Params.P }}    P: {{ . }}{{ end }}",
 		"global.mixed":           "required: false\n||{{ if or .Params.P }}global:{{ end }}\n{{ with .Params.P }}  P: {{ . | quote }}{{ end }}",
 		"global.unset":           "required: false\n||{{ if or .Params.P }}global:{{ end }}\n{{ with .Params.P }}  P: {{ . | quote }}{{ end }}",
+		"global":                 "type: map\ndefault: {zone: eu}\n||P: {{ .Params.P | toJson }}",
+		"empty.global":           "type: map\nrequired: false\n||{{ if or .Params.P }}empty:{{ end }}\n{{ with .Params.P }}  P: {{ . | toJson }}{{ end }}",
 		"global.other":           "required: false\n||{{ if or .Params.P }}global:{{ end }}\n{{ with .Params.P }}  P: {{ . | quote }}{{ end }}",
 	} {
 		t.Run(path, func(t *testing.T) {
@@ -97,8 +99,8 @@ func TestSeveralOptionalValuesBelowOneKey(t *testing.T) {
 
 func TestOmittedValuesChangeNoOthers(t *testing.T) {
 	c := Chart{
-		Name: "web", Values: []byte("config: x\nx: {y: {z: null}}\nctl: {replicas: 1, res: {cpu: null}}\nport: null\nlist: [yes, {a: yes, <<: &b {c: 1}}]\nwhole: {on: a, x: null, k: 1, k: 2}\n"),
-		Defaults: []byte(`{"config": "x", "x": {"y": {}}, "ctl": {"replicas": 1, "res": {}}, "list": [true, {"a": true, "c": 1}], "whole": {"true": "a", "k": 2}}`),
+		Name: "web", Values: []byte("config: x\nx: {y: {z: null}}\nctl: {replicas: 1, res: {cpu: null}}\nport: null\nlist: [yes, {a: yes, <<: &b {c: 1}, d: null}]\nwhole: {on: a, x: null, k: 1, k: 2}\n"),
+		Defaults: []byte(`{"config": "x", "x": {"y": {}}, "ctl": {"replicas": 1, "res": {}}, "list": [true, {"a": true, "c": 1, "d": null}], "whole": {"true": "a", "k": 2}, "tab": "\ta\nb"}`),
 	}
 	for sentence, test := range map[string]struct {
 		choices []string
@@ -108,11 +110,12 @@ func TestOmittedValuesChangeNoOthers(t *testing.T) {
 	}{
 		"after a text of several lines":   {choices: []string{"x.y.z=P", "port=Q"}, values: `{"config": "a\nb\n"}`, want: `{"config":"a\nb\n"}`},
 		"a text without an end":           {choices: []string{"x.y.z=P"}, values: `{"config": "a\nb"}`, want: `{"config":"a\nb"}`},
-		"a map that the package sets":     {choices: []string{"ctl.res.cpu=P"}, values: `{"ctl": {"res": {}}}`, want: `null`},
+		"a map that the package sets":     {choices: []string{"ctl.res.cpu=P"}, values: `{"ctl": {"res": {}}}`, want: `{"ctl":{"res":{}}}`},
 		"and with a value":                {choices: []string{"ctl.res.cpu=P"}, values: `{"ctl": {"res": {}}}`, given: map[string]any{"P": "1"}, want: `{"ctl":{"res":{"cpu":"1"}}}`},
 		"one of two":                      {choices: []string{"x.y.z=P", "port=Q", "ctl.res.cpu=R", "ctl.replicas=S"}, given: map[string]any{"Q": "a", "S": "2"}, want: `{"ctl":{"replicas":2},"port":"a"}`},
 		"something beside it that is set": {choices: []string{"ctl.res.cpu=P"}, values: `{"ctl": {"replicas": 3}}`, want: `{"ctl":{"replicas":3}}`},
-		"a list":                          {choices: []string{"list=P"}, want: `[true, {a: true, c: 1}]`},
+		"a list":                          {choices: []string{"list=P"}, want: `[true, {a: true, d: null, c: 1}]`},
+		"a text with a tab":               {choices: []string{"tab=P"}, want: `"\ta\nb"`},
 		"a map":                           {choices: []string{"whole=P"}, want: `{k: 2, "true": a}`},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -27,7 +27,11 @@ func nodeOf(value any) *yaml.Node {
 		}
 		return node
 	case string:
-		return scalar("!!str", value)
+		node := scalar("!!str", value)
+		if strings.HasPrefix(value, "\t") { // in a block, the encoder indents by the tab
+			node.Style = yaml.DoubleQuotedStyle
+		}
+		return node
 	case bool:
 		return scalar("!!bool", fmt.Sprint(value))
 	case json.Number:

@@ -47,8 +47,8 @@ func (w *valuesWriter) writeMap(set *yaml.Node, chosen []value, depth int) {
 	}
 }
 
-// mapKey returns the key of a map with chosen values below it, at a depth. If all that it contains may be omitted, the key may be, too: without content, it would
-// be null.
+// mapKey returns the key of a map with chosen values below it, at a depth. Without content, it would be null: if all that it contains may be omitted, the map is
+// empty if the package sets it, and is omitted, too, if it does not.
 func mapKey(key string, set *yaml.Node, below []value, depth int) string {
 	if hasContent(set, below, depth) {
 		return key + ":"
@@ -57,24 +57,25 @@ func mapKey(key string, set *yaml.Node, below []value, depth int) string {
 	for _, v := range below {
 		condition += " .Params." + v.Parameter
 	}
+	if set != nil {
+		return key + ":{{ if not (" + condition + ") }} {}{{ end }}"
+	}
 	return "{{ if " + condition + " }}" + key + ":{{ end }}"
 }
 
 // hasContent reports whether a map contains something, whichever parameters have a value: entries that are set, or chosen values at a depth or below it that are
 // not omitted.
 func hasContent(set *yaml.Node, chosen []value, depth int) bool {
-	keys, nodes := keysOf(set)
+	if set != nil && len(set.Content) > 0 {
+		return true
+	}
 	below := map[string][]value{}
 	for _, v := range chosen {
 		below[v.Path[depth]] = append(below[v.Path[depth]], v)
 	}
-	isSet := func(key string) bool { return len(below[key]) == 0 }
-	if slices.ContainsFunc(keys, isSet) {
-		return true
-	}
-	for key, inside := range below {
+	for _, inside := range below {
 		isLeaf := len(inside[0].Path) == depth+1
-		if isLeaf && !inside[0].isOmitted() || !isLeaf && hasContent(nodes[key], inside, depth+1) {
+		if isLeaf && !inside[0].isOmitted() || !isLeaf && hasContent(nil, inside, depth+1) {
 			return true
 		}
 	}

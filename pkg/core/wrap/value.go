@@ -73,16 +73,11 @@ func (c Chart) choose(choices []Choice) ([]value, error) {
 // lookUp finds a value by its path in the chart's values and in their schema. Global ones need not be listed.
 func (d *defaults) lookUp(choice Choice) (value, error) {
 	key, node := find(d.root, choice.Path)
-	global, rest := d.globals.find(choice.Path)
+	global, _ := d.globals.find(choice.Path)
 	if node == nil && d.described.at(choice.Path) == nil && global == nil {
 		return value{}, d.unknown(choice.Path)
 	}
-	v, err := d.valueOf(choice, key, node)
-	if !v.typed && global != nil {
-		// Without a value, each subchart keeps its own default.
-		v.kind, v.typed = global.kind(rest)
-	}
-	return v, err
+	return d.valueOf(choice, key, node)
 }
 
 // valueOf returns a value with a key and a default.
@@ -90,6 +85,9 @@ func (d *defaults) valueOf(choice Choice, key, node *yaml.Node) (value, error) {
 	described := d.described.at(choice.Path)
 	v := value{Choice: choice, kind: kindOf(node, described), description: descriptionOf(key, described)}
 	v.typed = described.kind() != "" || !isNull(node)
+	if global, rest := d.globals.find(choice.Path); global != nil && !v.typed {
+		v.kind, v.typed = global.kind(rest) // without a value, each subchart keeps its own default
+	}
 	if !isNull(node) {
 		nodes := 0
 		if v.byDefault, nodes = plain(node, maxNodes); nodes < 0 {
