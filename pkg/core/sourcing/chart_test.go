@@ -61,7 +61,7 @@ func TestValuesThatLookLikeSecretsAreNamed(t *testing.T) {
 		"":                        "",
 		`{"auth": {"user": "a"}}`: "",
 		`{"token": "x1y2", "auth": {"password": "hunter2", "password\u001b": "a"}}`: "; these values look like secrets, and everyone who may read OperatorVersions can read them: auth.password, auth.password^[, token; make them sensitive parameters",
-		`{"auth": {"user": "a", "token": "$x"}, "password": "hunter2"}`:              "; these values look like secrets, and everyone who may read OperatorVersions can read them: auth.token, password; make them sensitive parameters",
+		`{"auth": {"user": "a", "token": "$x"}, "password": "hunter2"}`:             "; these values look like secrets, and everyone who may read OperatorVersions can read them: auth.token, password; make them sensitive parameters",
 	} {
 		c := newChart(values, kudo.SourceParameter{Value: "auth.user"})
 		source := newSource(func(s *kudo.PackageSource) { s.Spec.Package, s.Spec.Chart = nil, c })

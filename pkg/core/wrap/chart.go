@@ -54,16 +54,7 @@ func (c Chart) schema(root *yaml.Node) (*schema, error) {
 			return nil, fmt.Errorf("values.schema.json of chart %s is invalid: %w", text.Quote(c.Name), err)
 		}
 	}
-	below := &schema{}
-	for _, name := range c.Switches {
-		keys := strings.Split(name, ".")
-		if checkKeys(keys) != nil { // no such value can have a parameter
-			continue
-		}
-		if _, node := find(root, keys); isNull(node) || node.ShortTag() == "!!bool" { // Helm ignores any other
-			below.property(keys).Type = json.RawMessage(`"boolean"`)
-		}
-	}
+	below := c.switches(root)
 	for _, sub := range c.Subcharts {
 		_, values := find(root, Path{sub.Name})
 		if values == nil {
@@ -82,6 +73,21 @@ func (c Chart) schema(root *yaml.Node) (*schema, error) {
 		return described, nil
 	}
 	return described.over(below), nil
+}
+
+// switches returns a schema that says which values are true or false because they enable subcharts. root has the values: Helm ignores those of another type.
+func (c Chart) switches(root *yaml.Node) *schema {
+	all := &schema{}
+	for _, name := range c.Switches {
+		keys := strings.Split(name, ".")
+		if checkKeys(keys) != nil { // no such value can have a parameter
+			continue
+		}
+		if _, node := find(root, keys); isNull(node) || node.ShortTag() == "!!bool" {
+			all.property(keys).Type = json.RawMessage(`"boolean"`)
+		}
+	}
+	return all
 }
 
 // size returns how many bytes of a chart and its subcharts are parsed, apart from values.yaml.

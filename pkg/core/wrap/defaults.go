@@ -122,14 +122,12 @@ func correctMap(node *yaml.Node, value map[string]any) *yaml.Node {
 	return whole
 }
 
-// isSame reports whether a node is the text, number, true, false or null that Helm reads: the two read some words and numbers differently.
+// isSame reports whether a node is the text, number, true or false that Helm reads: the two read some words and numbers differently.
 func isSame(node, want *yaml.Node) bool {
 	isNumber := node.ShortTag() == "!!float" && (want.Tag == "!!float" || want.Tag == "!!int")
 	switch {
 	case node.Kind != yaml.ScalarNode || node.ShortTag() != want.Tag && !isNumber:
 		return false
-	case node.Value == want.Value || want.Tag == "!!null":
-		return true
 	case want.Tag == "!!bool":
 		return strings.EqualFold(node.Value, want.Value)
 	case isNumber:
@@ -137,7 +135,7 @@ func isSame(node, want *yaml.Node) bool {
 		b, otherwise := strconv.ParseFloat(want.Value, 64)
 		return err == nil && otherwise == nil && a == b
 	}
-	return false
+	return node.Value == want.Value
 }
 
 // globals returns the global values of a chart and of those in it. Its own are in root, too.
